@@ -1,0 +1,65 @@
+"""Words for failure: every error that others may cause, by name.
+
+What we must never do is an assertion. What a peer, a file or a person may do is one of these, and
+its text says what was found and what was expected.
+"""
+
+
+class MerqError(Exception):
+    """The root of all failures that Merq names."""
+
+
+class WireError(MerqError):
+    """Bytes that do not have the form that the documents give them, or a value that has no bytes.
+
+    Attributes:
+        reason: What was found and what was expected.
+        offset: Where, counted in bytes from the start of the packet or stream.
+        field: The structure and field as the documents name them, where it is known.
+    """
+
+    def __init__(self, reason: str, *, offset: int = 0, field: str = "") -> None:
+        super().__init__(reason, offset, field)
+        self.reason = reason
+        self.offset = offset
+        self.field = field
+
+    def __str__(self) -> str:
+        where = f"{self.field}: " if self.field else ""
+        return f"{where}{self.reason} (at offset {self.offset})"
+
+
+class NameSyntaxError(MerqError):
+    """A path name or format name that does not follow [MS-MQMQ] 2.1.
+
+    Attributes:
+        text: The name as it was given.
+        position: The character, counted from 0, where it stops making sense.
+        reason: What was found there and what was expected.
+    """
+
+    def __init__(self, text: str, position: int, reason: str) -> None:
+        super().__init__(text, position, reason)
+        self.text = text
+        self.position = position
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.reason} (at character {self.position} of {self.text!r})"
+
+
+class CaptureError(MerqError):
+    """A capture file that cannot be read.
+
+    Attributes:
+        reason: What was found and what was expected.
+        offset: Where, counted in bytes from the start of the file.
+    """
+
+    def __init__(self, reason: str, *, offset: int) -> None:
+        super().__init__(reason, offset)
+        self.reason = reason
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"{self.reason} (at offset {self.offset})"

@@ -1,0 +1,1 @@
+"""Nouns: names, properties and classes of messages; no bytes, no I/O."""

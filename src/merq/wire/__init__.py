@@ -1,0 +1,1 @@
+"""Bytes to values and back: every structure of the binary formats, without state or I/O."""
