@@ -1,0 +1,79 @@
+"""The reference page that is made from the register, the same text for the same register."""
+
+# ruff: noqa: TID251  (the ban on files and processes is the core's; this is a tool)
+
+from collections import Counter
+from pathlib import Path
+
+from tools.conformance.register import Document, Erratum, Register, Status
+
+PAGE = Path("docs/reference/conformance.md")
+
+
+def rendered(register: Register) -> str:
+    """The text of the page."""
+    lines = [
+        "# Conformance",
+        "",
+        "<!-- Written by `python tools/conformance report` from conformance/*.toml. -->",
+        "",
+        "Every section of chapters 2 and 3 whose own text says MUST, SHOULD or MAY has a status:",
+        "`done` is cited by code and shown by a test; `part`, `deviates` and `absent` say why;",
+        "`todo` is open. [How it works](../internals/conformance.md).",
+        "",
+        _cells("document", "revision", "sections", *(status.value for status in Status)),
+        _cells("---", "---", *["---:"] * (len(Status) + 1)),
+    ]
+    total: Counter[Status] = Counter()
+    for document in register.documents:
+        count = _count(document)
+        total += count
+        link = f"[{document.code}](#{document.code.lower()})"
+        lines.append(_cells(link, document.revision, *_figures(count)))
+    lines.append(_cells(f"{len(register.documents)} documents", "", *_figures(total)))
+    for document in register.documents:
+        lines += _chapter(document)
+    lines += ["", "## Errata", "", "Where the documents contradict themselves, or say nothing."]
+    for erratum in register.errata:
+        lines += _erratum(erratum)
+    return "\n".join([*lines, ""])
+
+
+def _chapter(document: Document) -> list[str]:
+    count = _count(document)
+    said = ", ".join(f"{count[status]} {status}" for status in Status if count[status])
+    edition = f"Revision {document.revision} of {document.published}."
+    lines = ["", f"## {document.code}", "", f"{_plain(document.title)}. {edition}", ""]
+    lines.append(f"{len(document.sections)} sections: {said or 'none'}.")
+    rows = [row for row in document.rows if row.status is not Status.TODO]
+    if rows:
+        lines += ["", _cells("section", "title", "status", "why"), _cells(*["---"] * 4)]
+    also = {row.number for row in document.also}
+    for row in rows:
+        number = f"{row.number} †" if row.number in also else row.number
+        lines.append(_cells(number, row.title, row.status.value, row.why))
+    if also:
+        lines += ["", "† has no MUST, SHOULD or MAY of its own, and is not counted above."]
+    return lines
+
+
+def _erratum(erratum: Erratum) -> list[str]:
+    lines = [f"### {erratum.id}", f"Where: {_plain(erratum.where)}"]
+    lines += [f"Found: {_plain(erratum.found)}", f"Decision: {_plain(erratum.decision)}"]
+    return [part for line in lines for part in ("", line)]
+
+
+def _count(document: Document) -> Counter[Status]:
+    return Counter(row.status for row in document.sections)
+
+
+def _figures(count: Counter[Status]) -> list[str]:
+    return [str(count.total()), *(str(count[status]) for status in Status)]
+
+
+def _cells(*cells: str) -> str:
+    return "| " + " | ".join(_plain(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).replace("<", "&lt;")
