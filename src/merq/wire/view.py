@@ -1,0 +1,464 @@
+"""A read-only view over a UserMessage packet's bytes, for hot paths.
+
+A view accepts exactly the packets that `UserMessage.parse` accepts. The common forms are checked
+here in one pass over the fixed fields; whatever is not plainly in order, be it rare or wrong, is
+left to the full parser, which either accepts it or says what is wrong and where. After that,
+fields are read by their offset when they are asked for. Names stay bytes until a person asks.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, final
+from uuid import UUID
+
+from merq.wire.message import UserMessage
+
+_VERSION: Final = 0x10
+_SIGNATURE: Final = 0x524F494C
+_PACKET_SIZE_MAX: Final = 0x00400000
+_SESSION_SIZE: Final = 16
+_SEQUENCE_MAX: Final = 0xFFFFFFFF
+
+# [MS-MQMQ] 2.2.19.1, bits of BaseHeader.Flags.
+_PRIORITY: Final = 0x0007
+_SESSION: Final = 0x0010
+_TRACED: Final = 0x0100
+_BASE_RARE: Final = 0x0128  # IN, DH and TR: left to the full parser
+
+# [MS-MQMQ] 2.2.19.2, bits of UserHeader.Flags.
+_HOPS: Final = 0x0000001F
+_MODE: Final = 0x00000060
+_RECOVERABLE: Final = 0x00000020
+_NEGATIVE_JOURNAL: Final = 0x00000100
+_POSITIVE_JOURNAL: Final = 0x00000200
+_OTHER_NAMES: Final = 0x0007E000  # AQ and RQ
+_SECURITY: Final = 0x00080000
+_TRANSACTION: Final = 0x00100000
+_PROPERTIES: Final = 0x00200000
+_USER_RARE: Final = 0x12C00000  # CQ, MQ, AH and HH: left to the full parser
+
+_HOPS_MAX: Final = 0x1D
+_LABEL_MAX: Final = 0xFA
+_USER_FIXED_END: Final = 64
+_PROPERTIES_SIZE: Final = 56
+_TRANSACTION_SIZE: Final = 20
+_SECURITY_SIZE: Final = 16
+
+# Version, flags, signature, size of the BaseHeader; flags of the UserHeader.
+_FIXED: Final = struct.Struct("<BxHII48xI")
+# Label length, message size, allocated size, extension size of the MessagePropertiesHeader.
+_PROPERTIES_FIXED: Final = struct.Struct("<xB30xII12xI")
+_TRANSACTION_FIXED: Final = struct.Struct("<IQII")
+_SECURITY_FIXED: Final = struct.Struct("<HHHHII")
+_U16: Final = struct.Struct("<H")
+_U32: Final = struct.Struct("<I")
+_U64: Final = struct.Struct("<Q")
+
+# [MS-MQMQ] 2.2.19.2: bytes that a name of each type takes; direct names (7) tell their own.
+_NAME_SIZES: Final = (0, 0, 4, 4, 4, 16, 20)
+
+
+@final
+class MessageView:
+    """[MS-MQMQ] 2.2.20: the fields of a packet that was found to be in order."""
+
+    __slots__ = (
+        "_admin_at",
+        "_body_at",
+        "_body_length",
+        "_destination_end",
+        "_label_length",
+        "_properties_at",
+        "_response_at",
+        "_response_end",
+        "_security_at",
+        "base_flags",
+        "packet",
+        "packet_size",
+        "user_flags",
+    )
+
+    packet: bytes
+    packet_size: int
+    base_flags: int
+    user_flags: int
+    _destination_end: int
+    _admin_at: int
+    _response_at: int
+    _response_end: int
+    _security_at: int
+    _properties_at: int
+    _label_length: int
+    _body_at: int
+    _body_length: int
+
+    def __init__(self, packet: bytes) -> None:
+        self.packet = packet
+        if not self._is_plain():
+            self._study()
+
+    def _is_plain(self) -> bool:
+        """Checks the common forms; False leaves the packet to the full parser."""
+        packet = self.packet
+        length = len(packet)
+        if length < _USER_FIXED_END + _PROPERTIES_SIZE:
+            return False
+        version: int
+        signature: int
+        base_flags: int
+        size: int
+        flags: int
+        version, base_flags, signature, size, flags = _FIXED.unpack_from(packet)
+        if (
+            version != _VERSION
+            or signature != _SIGNATURE
+            or size > _PACKET_SIZE_MAX
+            or base_flags & _BASE_RARE
+            or flags & (_USER_RARE | _PROPERTIES) != _PROPERTIES
+            or flags & _MODE > _RECOVERABLE
+            or flags & _HOPS > _HOPS_MAX
+            or length != (size + _SESSION_SIZE if base_flags & _SESSION else size)
+        ):
+            return False
+        if base_flags & _SESSION and not (packet[size + 12] or packet[size + 13]):
+            return False  # WindowSize 0
+        self.base_flags = base_flags
+        self.user_flags = flags
+        self.packet_size = size
+
+        kind = flags >> 10 & 7
+        if kind == 7:
+            at = self._direct_name_end(_USER_FIXED_END)
+        elif kind in (0, 3, 5):
+            at = _USER_FIXED_END + _NAME_SIZES[kind]
+        else:
+            return False
+        self._destination_end = self._admin_at = self._response_at = self._response_end = at
+        if at and flags & _OTHER_NAMES:
+            at = self._skip_other_names(at, flags)
+        self._security_at = at
+        if at and flags & (_TRANSACTION | _SECURITY):
+            at = self._skip_transaction_and_security(at, flags)
+        return at != 0 and self._plain_properties(at)
+
+    def _plain_properties(self, at: int) -> bool:
+        """Checks the MessagePropertiesHeader at `at`, the last that is plain."""
+        packet, size = self.packet, self.packet_size
+        if at + _PROPERTIES_SIZE > size:
+            return False
+        characters: int
+        body: int
+        allocated: int
+        extension: int
+        characters, body, allocated, extension = _PROPERTIES_FIXED.unpack_from(packet, at)
+        self._properties_at = at
+        self._label_length = characters
+        at += _PROPERTIES_SIZE
+        if characters:
+            end = at + 2 * characters
+            if characters > _LABEL_MAX or end > size or not self._is_text(at, end):
+                return False
+            at = end
+        at += extension
+        self._body_at = at
+        self._body_length = body
+        at += max(body, allocated)
+        return (at + 3) & ~3 == size
+
+    def _is_text(self, start: int, end: int) -> bool:
+        """Whether the only null character is the last; False where it takes a closer look."""
+        packet = self.packet
+        # In plain text the first pair of zeros is the terminator, or starts in the high byte
+        # before it.
+        return packet[end - 1] == 0 and packet.find(b"\0\0", start, end) >= end - 3
+
+    def _direct_name_end(self, at: int) -> int:
+        """Where the direct name at `at` ends, filling included; 0 if it is not plain."""
+        packet = self.packet
+        end = at + 2 + (packet[at] | packet[at + 1] << 8)
+        if end & 1 or end < at + 4 or end > self.packet_size or not self._is_text(at + 2, end):
+            return 0
+        return (end + 3) & ~3
+
+    def _name_end(self, kind: int, at: int) -> int:
+        if at + 2 > self.packet_size:
+            return 0
+        return self._direct_name_end(at) if kind == 7 else at + _NAME_SIZES[kind]
+
+    def _skip_other_names(self, at: int, flags: int) -> int:
+        """Past the administration and response queues; 0 if they are not plain."""
+        admin, response = flags >> 13 & 7, flags >> 16 & 7
+        if admin in (1, 4):
+            return 0
+        at = self._name_end(admin, at)
+        self._response_at = at
+        if at:
+            at = self._name_end(response, at)
+        self._response_end = at
+        return at
+
+    def _skip_transaction_and_security(self, at: int, flags: int) -> int:
+        """Past the TransactionHeader and SecurityHeader; 0 if they are not plain."""
+        packet, size = self.packet, self.packet_size
+        own: int
+        if flags & _TRANSACTION:
+            if at + _TRANSACTION_SIZE > size or not flags & _RECOVERABLE:
+                return 0
+            sequence_number: int
+            previous: int
+            own, _, sequence_number, previous = _TRANSACTION_FIXED.unpack_from(packet, at)
+            if own & 1 or sequence_number == 0 or previous == _SEQUENCE_MAX:
+                return 0
+            at += _TRANSACTION_SIZE
+        self._security_at = at
+        if flags & _SECURITY:
+            if at + _SECURITY_SIZE > size:
+                return 0
+            sender: int
+            key: int
+            signature: int
+            cert: int
+            provider: int
+            own, sender, key, signature, cert, provider = _SECURITY_FIXED.unpack_from(packet, at)
+            # A sender's SID is plain; a queue manager's GUID, an alternative provider or nothing
+            # at all is for the full parser.
+            if (
+                own & 0x000F != 1
+                or provider
+                or cert > 0xFFFF
+                or not sender | key | signature | cert
+            ):
+                return 0
+            at += _SECURITY_SIZE + (sender + 3 & ~3) + (key + 3 & ~3)
+            at += (signature + 3 & ~3) + (cert + 3 & ~3)
+        return at
+
+    def _study(self) -> None:
+        """Lets the full parser decide, and takes the offsets from what it found."""
+        message = UserMessage.parse(self.packet)
+        user, properties = message.user_header, message.message_properties_header
+        self.base_flags = message.base_header.flags.pack()
+        self.user_flags = user.fields.flags.pack()
+        self.packet_size = message.base_header.packet_size
+        at = _USER_FIXED_END
+        at += 0 if user.destination_queue is None else len(user.destination_queue.pack())
+        self._destination_end = self._admin_at = at
+        at += 0 if user.admin_queue is None else len(user.admin_queue.pack())
+        self._response_at = at
+        at += 0 if user.response_queue is None else len(user.response_queue.pack())
+        self._response_end = at
+        at += 0 if user.connector_type is None else 16
+        at += 0 if message.transaction_header is None else len(message.transaction_header.pack())
+        self._security_at = at
+        at += 0 if message.security_header is None else len(message.security_header.pack())
+        self._properties_at = at
+        self._label_length = properties.fields.label_length
+        self._body_at = (
+            at + _PROPERTIES_SIZE + 2 * self._label_length + properties.fields.extension_size
+        )
+        self._body_length = properties.fields.message_size
+
+    # What routing and queues ask for.
+
+    @property
+    def priority(self) -> int:
+        """0 to 7; 7 goes first."""
+        return self.base_flags & _PRIORITY
+
+    @property
+    def delivery_mode(self) -> int:
+        """0 express, 1 recoverable (transactional messages are recoverable)."""
+        return self.user_flags >> 5 & 3
+
+    @property
+    def transactional(self) -> bool:
+        """Whether the message belongs to a transaction."""
+        return self.user_flags & _TRANSACTION != 0
+
+    @property
+    def hop_count(self) -> int:
+        """How many routing servers handled the message."""
+        return self.user_flags & _HOPS
+
+    @property
+    def traced(self) -> bool:
+        """Whether trace messages are wanted."""
+        return self.base_flags & _TRACED != 0
+
+    @property
+    def positive_journaling(self) -> bool:
+        """Whether the sender keeps a copy of what was delivered."""
+        return self.user_flags & _POSITIVE_JOURNAL != 0
+
+    @property
+    def negative_journaling(self) -> bool:
+        """Whether the sender keeps a copy of what could not be delivered."""
+        return self.user_flags & _NEGATIVE_JOURNAL != 0
+
+    @property
+    def destination_type(self) -> int:
+        """The type of the destination's name, as in `merq.wire.queues`."""
+        return self.user_flags >> 10 & 7
+
+    @property
+    def destination(self) -> bytes:
+        """The destination's name as it lies in the packet, without what fills it up."""
+        return self._name(self.user_flags >> 10 & 7, _USER_FIXED_END, self._destination_end)
+
+    @property
+    def admin_queue_type(self) -> int:
+        """The type of the administration queue's name."""
+        return self.user_flags >> 13 & 7
+
+    @property
+    def admin_queue(self) -> bytes:
+        """The administration queue's name as it lies in the packet."""
+        return self._name(self.user_flags >> 13 & 7, self._admin_at, self._response_at)
+
+    @property
+    def response_queue_type(self) -> int:
+        """The type of the response queue's name; 1 means the administration queue."""
+        return self.user_flags >> 16 & 7
+
+    @property
+    def response_queue(self) -> bytes:
+        """The response queue's name as it lies in the packet."""
+        return self._name(self.user_flags >> 16 & 7, self._response_at, self._response_end)
+
+    def _name(self, kind: int, start: int, end: int) -> bytes:
+        packet = self.packet
+        if kind == 7:
+            count = packet[start] | packet[start + 1] << 8
+            return packet[start + 2 : start + count]
+        return packet[start:end]
+
+    # What identifies a message.
+
+    @property
+    def message_id(self) -> bytes:
+        """[MS-MQMQ] 2.2.18.1.3: the MessageIdentifier's 20 bytes."""
+        packet = self.packet
+        return packet[16:32] + packet[56:60]
+
+    @property
+    def source_queue_manager(self) -> UUID:
+        """Who sent the message first."""
+        return UUID(bytes_le=self.packet[16:32])
+
+    @property
+    def queue_manager_address(self) -> UUID:
+        """The destination's queue manager; null for direct names."""
+        return UUID(bytes_le=self.packet[32:48])
+
+    @property
+    def message_ordinal(self) -> int:
+        """The number that the sending queue manager gave the message."""
+        return self._u32(56)
+
+    # Times, in seconds.
+
+    @property
+    def time_to_reach_queue(self) -> int:
+        """Seconds from SentTime until the message must have arrived; 0xFFFFFFFF is for ever."""
+        return self._u32(12)
+
+    @property
+    def time_to_be_received(self) -> int:
+        """Seconds from SentTime until the message must have been received."""
+        return self._u32(48)
+
+    @property
+    def sent_time(self) -> int:
+        """Seconds since 1970, UTC."""
+        return self._u32(52)
+
+    # What the application said.
+
+    @property
+    def acknowledgments(self) -> int:
+        """[MS-MQMQ] 2.2.19.3: the administration acknowledgments asked for, four bits."""
+        return self.packet[self._properties_at] & 0x0F
+
+    @property
+    def message_class(self) -> int:
+        """[MS-MQMQ] 2.2.18.1.6: normal, report, or which acknowledgment."""
+        at = self._properties_at + 2
+        return self.packet[at] | self.packet[at + 1] << 8
+
+    @property
+    def correlation_id(self) -> bytes:
+        """20 bytes that mean what the application wants, or the message acknowledged."""
+        at = self._properties_at + 4
+        return self.packet[at : at + 20]
+
+    @property
+    def body_type(self) -> int:
+        """[MS-MQMQ] 2.2.12: the type of the body."""
+        return self._u32(self._properties_at + 24)
+
+    @property
+    def application_tag(self) -> int:
+        """A number that means what the application wants."""
+        return self._u32(self._properties_at + 28)
+
+    @property
+    def label(self) -> str:
+        """The label; empty where there is none."""
+        if self._label_length == 0:
+            return ""
+        start = self._properties_at + _PROPERTIES_SIZE
+        text = self.packet[start : start + 2 * self._label_length - 2]
+        return text.decode("utf-16-le", "surrogatepass")
+
+    @property
+    def extension(self) -> bytes:
+        """The application's own bytes beside the body."""
+        start = self._properties_at + _PROPERTIES_SIZE + 2 * self._label_length
+        return self.packet[start : self._body_at]
+
+    @property
+    def body_size(self) -> int:
+        """MessageSize: how long the body is in clear."""
+        return self._body_length
+
+    @property
+    def body(self) -> bytes:
+        """The body as it travels; for an encrypted one, its first MessageSize bytes."""
+        return self.packet[self._body_at : self._body_at + self._body_length]
+
+    # A transactional message's place; only where `transactional` is true.
+
+    @property
+    def tx_sequence_id(self) -> int:
+        """[MS-MQMQ] 2.2.18.1.2: the sequence as the number by which sequences are compared."""
+        value: int = _U64.unpack_from(self.packet, self._transaction_at() + 4)[0]
+        return value
+
+    @property
+    def tx_sequence_number(self) -> int:
+        """The message's number in its sequence, from 1."""
+        return self._u32(self._transaction_at() + 12)
+
+    @property
+    def previous_tx_sequence_number(self) -> int:
+        """The number of the message before it, 0 if there is none."""
+        return self._u32(self._transaction_at() + 16)
+
+    @property
+    def final_ack_required(self) -> bool:
+        """Whether the sender waits for a FinalAck."""
+        return self.packet[self._transaction_at()] & 2 != 0
+
+    def _transaction_at(self) -> int:
+        assert self.user_flags & _TRANSACTION, "the message is not transactional"
+        has_connector = self.user_flags & 0x00400000
+        return self._response_end + (16 if has_connector else 0)
+
+    def _u32(self, at: int) -> int:
+        value: int = _U32.unpack_from(self.packet, at)[0]
+        return value
+
+    def decode(self) -> UserMessage:
+        """Everything, as a value."""
+        return UserMessage.parse(self.packet)
