@@ -232,10 +232,7 @@ class HResult(IntEnum):
     MQ_ERROR_SIGNATURE_BUFFER_TOO_SMALL = 0xC00E0062, "the signature does not fit"
     MQ_ERROR_PROV_NAME_BUFFER_TOO_SMALL = 0xC00E0063, "the provider's name does not fit"
     MQ_ERROR_ILLEGAL_OPERATION = 0xC00E0064, "this cannot be asked of a foreign messaging system"
-    MQ_ERROR_WRITE_NOT_ALLOWED = (
-        0xC00E0065,
-        "no changes while another MQIS server is being installed",
-    )
+    MQ_ERROR_WRITE_NOT_ALLOWED = 0xC00E0065, "no changes while one more MQIS server is set up"
     MQ_ERROR_WKS_CANT_SERVE_CLIENT = (
         0xC00E0066,
         "this queue manager cannot serve dependent clients; ask one that is a supporting server",
@@ -263,10 +260,7 @@ class HResult(IntEnum):
         0xC00E006E,
         "this call cannot give PROPID_Q_PATHNAME_DNS",
     )
-    MQ_ERROR_CANNOT_CREATE_CERT_STORE = (
-        0xC00E006F,
-        "no store could be created for the internal certificate",
-    )
+    MQ_ERROR_CANNOT_CREATE_CERT_STORE = 0xC00E006F, "the internal certificate could not get a store"
     MQ_ERROR_CANNOT_OPEN_CERT_STORE = 0xC00E0070, "the internal certificate's store does not open"
     MQ_ERROR_ILLEGAL_ENTERPRISE_OPERATION = (
         0xC00E0071,

@@ -1,7 +1,5 @@
 """Run a command of the register from anywhere: `python tools/conformance check`."""
 
-# ruff: noqa: TID251  (the ban on files and processes is the core's; this is a tool)
-
 import sys
 from importlib import import_module
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each takes the register and the project's folder, and gives what it found wrong.
 """
 
-# ruff: noqa: TID251  (the ban on files and processes is the core's; this is a tool)
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass

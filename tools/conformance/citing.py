@@ -3,8 +3,6 @@
 Files are read and parsed, never imported. Not in here: what has to be named (`checks`).
 """
 
-# ruff: noqa: TID251  (the ban on files and processes is the core's; this is a tool)
-
 import ast
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The command line of the register."""
 
-# ruff: noqa: TID251  (the ban on files and processes is the core's; this is a tool)
-
 import argparse
 import os
 import sys

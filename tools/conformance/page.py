@@ -1,7 +1,5 @@
 """The reference page that is made from the register, the same text for the same register."""
 
-# ruff: noqa: TID251  (the ban on files and processes is the core's; this is a tool)
-
 from collections import Counter
 from pathlib import Path
 

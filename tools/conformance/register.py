@@ -4,8 +4,6 @@ Not in here: where the headings come from (`specifications`) and whether the reg
 (`checks`).
 """
 
-# ruff: noqa: TID251  (the ban on files and processes is the core's; this is a tool)
-
 import json
 import tomllib
 from collections import Counter

@@ -4,8 +4,6 @@ A section is normative when it is in chapter 2 or 3 and its own text, without th
 below it, says MUST, SHOULD or MAY. Of the text nothing but the headings is kept.
 """
 
-# ruff: noqa: TID251  (the ban on files and processes is the core's; this is a tool)
-
 import re
 from collections.abc import Collection
 from dataclasses import replace
@@ -149,8 +147,11 @@ def changes(old: Document | None, new: Document) -> list[str]:
         elif was.title != now.title:
             said.append(f"renamed {number} {was.title} to {now.title}, still {now.status}")
     was_normative, normative = ({row.number for row in it.sections} for it in (old, new))
-    for number in sorted((normative ^ was_normative) & before.keys() & after.keys(), key=order):
-        said.append(f"{number} is {'now' if number in normative else 'no longer'} normative")
+    moved = (normative ^ was_normative) & before.keys() & after.keys()
+    said += [
+        f"{number} is {'now' if number in normative else 'no longer'} normative"
+        for number in sorted(moved, key=order)
+    ]
     if old.revision != new.revision:
         said.append(f"revision {old.revision} is now {new.revision}")
     return [f"{new.code}: {line}" for line in said]

@@ -1,8 +1,14 @@
 """Plain functions that build capture files, frames and segments, byte by byte, for tests."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from io import BytesIO
 from ipaddress import ip_address
+from typing import BinaryIO, TypeVar
+
+from merq.errors import CaptureError
+
+T = TypeVar("T")
 
 CLIENT = "127.0.0.2"
 SERVER = "127.0.0.3"
@@ -28,9 +34,7 @@ def tcp(
 ) -> bytes:
     words = 5 + len(options) // 4
     return (
-        struct.pack(
-            ">HHIIBBHHH", *ports, seq % 2**32, ack % 2**32, words << 4, flags, 0xFFFF, 0, 0
-        )
+        struct.pack(">HHIIBBHHH", *ports, seq % 2**32, ack % 2**32, words << 4, flags, 0xFFFF, 0, 0)
         + options
         + payload
     )
@@ -203,3 +207,29 @@ def pcapng(frames: Sequence[bytes], *, order: str = "<", link_type: int = RAW) -
             for number, frame in enumerate(frames, 1)
         )
     )
+
+
+# Reading.
+
+
+def as_file(data: bytes) -> BinaryIO:
+    return BytesIO(data)
+
+
+class DrippingFile(BytesIO):
+    """A file that gives three bytes at a time, as a slow pipe may."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(3 if size is None or size < 0 else min(size, 3))
+
+
+def until_error(items: Iterator[T]) -> tuple[list[T], CaptureError | None]:
+    """Everything that comes, and the error that ends it, if one does."""
+    found: list[T] = []
+    while True:
+        try:
+            found.append(next(items))
+        except StopIteration:
+            return found, None
+        except CaptureError as error:
+            return found, error

@@ -1,29 +1,28 @@
 """The classic capture format, and telling captures from other files."""
 
-from collections.abc import Iterator
-from io import BytesIO
 import tracemalloc
 
 import pytest
+from tests.unit.capture.building_captures import (
+    DrippingFile,
+    as_file,
+    pcap,
+    pcap_header,
+    pcap_record,
+    pcapng,
+    until_error,
+)
 
 from merq.capture import is_capture
 from merq.capture.files import read_frames
 from merq.capture.source import CAPTURED_LENGTH_MAX, READ_SIZE_MAX, CapturedFrame
 from merq.errors import CaptureError
-from tests.unit.capture.building_captures import pcap, pcap_header, pcap_record, pcapng
 
 
 def frames_until_error(data: bytes) -> tuple[list[CapturedFrame], CaptureError]:
-    found: list[CapturedFrame] = []
-    with pytest.raises(CaptureError) as caught:
-        found.extend(_collecting(data, found))
-    return found, caught.value
-
-
-def _collecting(data: bytes, found: list[CapturedFrame]) -> Iterator[CapturedFrame]:
-    for frame in read_frames(BytesIO(data)):
-        found.append(frame)
-    yield from ()
+    found, error = until_error(read_frames(as_file(data)))
+    assert error is not None
+    return found, error
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -31,7 +30,7 @@ def test_a_microsecond_file_is_read_in_both_byte_orders(order: str) -> None:
     data = pcap_header(order=order, link_type=1) + pcap_record(
         b"frame", order=order, time=(1_700_000_000, 123_456), original=9
     )
-    assert list(read_frames(BytesIO(data))) == [
+    assert list(read_frames(as_file(data))) == [
         CapturedFrame(
             number=1,
             time_ns=1_700_000_000_123_456_000,
@@ -47,18 +46,18 @@ def test_a_nanosecond_file_is_read_in_both_byte_orders(order: str) -> None:
     data = pcap_header(order=order, nanoseconds=True) + pcap_record(
         b"x", order=order, time=(5, 123_456_789)
     )
-    (frame,) = read_frames(BytesIO(data))
+    (frame,) = read_frames(as_file(data))
     assert frame.time_ns == 5_123_456_789
 
 
 def test_frames_are_numbered_from_one() -> None:
-    frames = list(read_frames(BytesIO(pcap([b"a", b"", b"c"]))))
+    frames = list(read_frames(as_file(pcap([b"a", b"", b"c"]))))
     assert [(frame.number, frame.data) for frame in frames] == [(1, b"a"), (2, b""), (3, b"c")]
 
 
 def test_notes_about_a_frame_check_sequence_are_no_part_of_the_link_type() -> None:
     data = pcap_header(link_type=0x2400_0001) + pcap_record(b"x")
-    (frame,) = read_frames(BytesIO(data))
+    (frame,) = read_frames(as_file(data))
     assert frame.link_type == 1
 
 
@@ -68,24 +67,24 @@ def test_early_versions_have_the_two_lengths_exchanged(minor: int) -> None:
     record = bytearray(pcap_record(b"abc", original=10))
     record[8:12], record[12:16] = record[12:16], record[8:12]
     data = pcap_header(version=(2, minor)) + bytes(record)
-    (frame,) = read_frames(BytesIO(data))
+    (frame,) = read_frames(as_file(data))
     assert (frame.data, frame.original_length) == (b"abc", 10)
 
 
 def test_version_2_3_is_also_read_with_the_lengths_in_today_s_order() -> None:
     data = pcap_header(version=(2, 3)) + pcap_record(b"abc", original=10)
-    (frame,) = read_frames(BytesIO(data))
+    (frame,) = read_frames(as_file(data))
     assert (frame.data, frame.original_length) == (b"abc", 10)
 
 
 def test_another_major_version_is_refused() -> None:
     with pytest.raises(CaptureError, match=r"version 3\.4"):
-        list(read_frames(BytesIO(pcap_header(version=(3, 4)))))
+        list(read_frames(as_file(pcap_header(version=(3, 4)))))
 
 
 def test_an_original_length_below_the_captured_one_is_raised_to_it() -> None:
     data = pcap_header() + pcap_record(b"four", original=1)
-    (frame,) = read_frames(BytesIO(data))
+    (frame,) = read_frames(as_file(data))
     assert frame.original_length == 4
 
 
@@ -97,7 +96,10 @@ def test_what_is_no_capture_is_refused_at_its_beginning(data: bytes) -> None:
 
 def test_a_file_cut_inside_its_header_is_refused() -> None:
     _, error = frames_until_error(pcap_header()[:20])
-    assert (error.offset, error.reason) == (0, "the file ends after 16 of 20 bytes of the file header")
+    assert (error.offset, error.reason) == (
+        0,
+        "the file ends after 16 of 20 bytes of the file header",
+    )
 
 
 def test_frames_before_a_cut_record_header_are_delivered() -> None:
@@ -137,11 +139,7 @@ def test_a_claimed_length_costs_no_memory_that_the_file_does_not_fill() -> None:
 
 
 def test_short_reads_of_the_file_object_are_no_end_of_file() -> None:
-    class Dripping(BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            return super().read(min(size or 1, 3))
-
-    (frame,) = read_frames(Dripping(pcap([b"0123456789"])))
+    (frame,) = read_frames(DrippingFile(pcap([b"0123456789"])))
     assert frame.data == b"0123456789"
 
 

@@ -35,10 +35,8 @@ def scan_computer(scanner: Scanner) -> str:
     candidate = scanner.ahead("\\/" + scanner.ends)
     if candidate.startswith("[") or candidate.count(":") > 1:
         return scan_ipv6(scanner)
-    if upper(candidate) in RESERVED_COMPUTERS:
-        scanner.reject(f"{candidate} is not a computer", f"the local one is .\\{candidate}")
     hint = "a computer's name stands without backslashes before it" if scanner.sees("\\") else ""
-    computer = scanner.take_part(COMPUTER, stops=":", hint=hint)
+    computer = _scan_computer_name(scanner, hint)
     if scanner.sees(":"):
         scanner.fail("'\\'", "only HTTP and HTTPS names carry a port")
     return computer
@@ -48,7 +46,17 @@ def scan_http_host(scanner: Scanner) -> str:
     """[MS-MQMQ] 2.1.2: a computer by name or address; IPv6 stands in brackets, as in any URI."""
     if scanner.sees("["):
         return scan_ipv6(scanner)
-    return scanner.take_part(COMPUTER, stops=":")
+    return _scan_computer_name(scanner)
+
+
+def _scan_computer_name(scanner: Scanner, hint: str = "") -> str:
+    start = scanner.position
+    computer = scanner.take_part(COMPUTER, stops=":", hint=hint)
+    if upper(computer) in RESERVED_COMPUTERS:
+        scanner.reject(
+            f"{computer} is not a computer", f"write .\\{computer} for the local one", at=start
+        )
+    return computer
 
 
 def scan_ipv4(scanner: Scanner) -> IPv4Address:

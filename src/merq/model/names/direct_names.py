@@ -39,7 +39,7 @@ PROTOCOL_WORDS = {protocol.value: protocol for protocol in DirectProtocol} | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectName(QueueOnComputer):
-    r"""[MS-MQMQ] 2.1.2: a queue by the place of its computer, `DIRECT=TCP:10.0.0.7\PRIVATE$\orders`.
+    r"""[MS-MQMQ] 2.1.2: a queue by the place of its computer, `DIRECT=OS:host\PRIVATE$\orders`.
 
     Names that differ only in case are equal, and so are HTTP names that differ in saying the
     default port. Printing keeps the spelling of computer and queue.
@@ -134,17 +134,13 @@ def scan_direct_name(scanner: Scanner) -> DirectName:
 
 
 def _scan_protocol(scanner: Scanner) -> DirectProtocol:
-    start = scanner.position
     word = scanner.ahead(":\\/" + scanner.ends)
-    scanner.position += len(word)
-    if not scanner.sees(":"):
-        hint = "a computer is named by OS: or TCP: in front of it"
-        scanner.position = start
-        scanner.fail(f"one of {', '.join(PROTOCOL_WORDS)} and ':'", hint)
     protocol = PROTOCOL_WORDS.get(upper(word))
     if protocol is None:
-        scanner.reject(f"{word!r} is none of the protocols {', '.join(PROTOCOL_WORDS)}", at=start)
-    scanner.position += 1
+        known = ", ".join(f"{known}:" for known in PROTOCOL_WORDS)
+        scanner.fail(f"one of {known}", "a computer's name has OS: before it")
+    scanner.position += len(word)
+    scanner.expect(":")
     return protocol
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 from uuid import UUID
 
 from merq.model.names.addresses import (
@@ -33,87 +33,120 @@ from merq.model.names.scanner import (
     fold,
     read_whole,
     upper,
-    utf16_length,
 )
 
 FORMAT_NAME_LENGTH_MAX = 1024
-"""[MS-MQMP] 2.2.3.3: more than any single format name needs, in UTF-16 code units."""
+"""[MS-MQMP] 2.2.3.2: more than any single format name needs, in UTF-16 code units."""
 
 ELEMENTS_MAX = 256
 """The documents leave it to the size of packets, which hold far less than 4 MiB of names."""
 
 MULTIPLE_ELEMENT_LENGTH_MAX = ELEMENTS_MAX * (FORMAT_NAME_LENGTH_MAX + 1)
-"""Each element and its comma, in UTF-16 code units."""
+"""Each element and its comma, in characters."""
 
 PRIVATE_NUMBER_DIGITS_MAX = 8
 PRIVATE_NUMBER_MAX = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublicName:
+class SuffixedName:
+    """[MS-MQMQ] 2.2.7: a name whose suffix says which queue is meant, as its kind allows.
+
+    Attributes:
+        format_type: The kind of name as a QUEUE_FORMAT gives it.
+        suffix: The word behind the semicolon, if there is one.
+    """
+
+    format_type: ClassVar[QueueFormatType] = QueueFormatType.UNKNOWN
+
+    suffix: QueueSuffixType = QueueSuffixType.NONE
+
+    def __post_init__(self) -> None:
+        if self.suffix not in SUFFIXES_BY_FORMAT[self.format_type]:
+            raise ValueError(
+                f"a {self.format_type.name} name cannot have the suffix {self.suffix.name}"
+            )
+
+    @property
+    def suffix_type(self) -> QueueSuffixType:
+        """[MS-MQMQ] 2.2.11: the suffix as a QUEUE_FORMAT gives it."""
+        return self.suffix
+
+    @property
+    def is_read_only(self) -> bool:
+        """[MS-MQMQ] 2.1.7: whether applications can read here, but not send."""
+        return self.suffix in READ_ONLY_SUFFIXES
+
+    @property
+    def suffix_text(self) -> str:
+        """The suffix as it is printed."""
+        return "" if self.suffix is QueueSuffixType.NONE else f";{self.suffix.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicName(SuffixedName):
     """[MS-MQMQ] 2.1.3: a queue by its identifier in the directory, `PUBLIC=guid`.
 
     The grammar there has no `;JOURNAL`; [MS-MQMQ] 2.2.7 has.
     """
 
-    queue: UUID
-    suffix: QueueSuffixType = QueueSuffixType.NONE
+    format_type: ClassVar[QueueFormatType] = QueueFormatType.PUBLIC
 
-    def __post_init__(self) -> None:
-        _check_suffix(self.suffix, QueueFormatType.PUBLIC)
+    queue: UUID
 
     def __str__(self) -> str:
-        return f"PUBLIC={self.queue}{_suffix_text(self.suffix)}"
-
-    @property
-    def format_type(self) -> QueueFormatType:
-        """[MS-MQMQ] 2.2.6."""
-        return QueueFormatType.PUBLIC
-
-    @property
-    def suffix_type(self) -> QueueSuffixType:
-        """[MS-MQMQ] 2.2.11."""
-        return self.suffix
-
-    @property
-    def is_read_only(self) -> bool:
-        """[MS-MQMQ] 2.1.7: whether this is the queue's journal."""
-        return self.suffix in READ_ONLY_SUFFIXES
+        return f"PUBLIC={self.queue}{self.suffix_text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateName:
-    r"""[MS-MQMQ] 2.1.4: a private queue by its computer's identifier and a number of that computer.
+class PrivateName(SuffixedName):
+    r"""[MS-MQMQ] 2.1.4: a private queue by its computer's identifier and its number there.
 
     Printed with eight digits, `PRIVATE=guid\0000000a`, as [MC-MQAC] 3.10.6.1 wants it.
     """
 
+    format_type: ClassVar[QueueFormatType] = QueueFormatType.PRIVATE
+
     computer: UUID
     number: int
-    suffix: QueueSuffixType = QueueSuffixType.NONE
 
     def __post_init__(self) -> None:
-        _check_suffix(self.suffix, QueueFormatType.PRIVATE)
+        SuffixedName.__post_init__(self)
         if not 0 <= self.number <= PRIVATE_NUMBER_MAX:
             raise ValueError(f"{self.number:#x} is not the number of a private queue")
 
     def __str__(self) -> str:
-        return f"PRIVATE={self.computer}\\{self.number:08x}{_suffix_text(self.suffix)}"
+        return f"PRIVATE={self.computer}\\{self.number:08x}{self.suffix_text}"
 
-    @property
-    def format_type(self) -> QueueFormatType:
-        """[MS-MQMQ] 2.2.6."""
-        return QueueFormatType.PRIVATE
 
-    @property
-    def suffix_type(self) -> QueueSuffixType:
-        """[MS-MQMQ] 2.2.11."""
-        return self.suffix
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineName(SuffixedName):
+    """[MS-MQMQ] 2.1.6: one of a computer's own queues, `MACHINE=guid;DEADLETTER`.
 
-    @property
-    def is_read_only(self) -> bool:
-        """[MS-MQMQ] 2.1.7: whether this is the queue's journal."""
-        return self.suffix in READ_ONLY_SUFFIXES
+    The grammar there has no suffix; [MS-MQMQ] 2.2.7 demands one, and without it no queue is named.
+    """
+
+    format_type: ClassVar[QueueFormatType] = QueueFormatType.MACHINE
+
+    computer: UUID
+
+    def __str__(self) -> str:
+        return f"MACHINE={self.computer}{self.suffix_text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorName(SuffixedName):
+    """[MS-MQMQ] 2.1.6: a connector queue, `CONNECTOR=guid`, or its transactional sibling.
+
+    The grammar there has no `;XACTONLY`; [MS-MQMQ] 2.2.7 has.
+    """
+
+    format_type: ClassVar[QueueFormatType] = QueueFormatType.CONNECTOR
+
+    connector: UUID
+
+    def __str__(self) -> str:
+        return f"CONNECTOR={self.connector}{self.suffix_text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,37 +156,32 @@ class DistributionListName:
     Domains that differ only in case are equal.
     """
 
-    list: UUID
+    format_type: ClassVar[QueueFormatType] = QueueFormatType.DISTRIBUTION_LIST
+    suffix_type: ClassVar[QueueSuffixType] = QueueSuffixType.NONE
+    is_read_only: ClassVar[bool] = False
+
+    identifier: UUID
     domain: str | None = field(default=None, compare=False)
     _domain_key: str | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        key = None
         if self.domain is not None:
             read_whole(self.domain, lambda scanner: scanner.take_part(DOMAIN), DOMAIN.what)
-        object.__setattr__(self, "_domain_key", None if self.domain is None else fold(self.domain))
+            key = fold(self.domain)
+        object.__setattr__(self, "_domain_key", key)
 
     def __str__(self) -> str:
-        return f"DL={self.list}{'' if self.domain is None else f'@{self.domain}'}"
-
-    @property
-    def format_type(self) -> QueueFormatType:
-        """[MS-MQMQ] 2.2.6."""
-        return QueueFormatType.DISTRIBUTION_LIST
-
-    @property
-    def suffix_type(self) -> QueueSuffixType:
-        """[MS-MQMQ] 2.2.11."""
-        return QueueSuffixType.NONE
-
-    @property
-    def is_read_only(self) -> bool:
-        """[MS-MQMQ] 2.1.7: lists are there to be sent to."""
-        return False
+        return f"DL={self.identifier}{'' if self.domain is None else f'@{self.domain}'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MulticastName:
     """[MS-MQMQ] 2.1.6: all queues that listen to an address, `MULTICAST=234.1.1.1:8001`."""
+
+    format_type: ClassVar[QueueFormatType] = QueueFormatType.MULTICAST
+    suffix_type: ClassVar[QueueSuffixType] = QueueSuffixType.NONE
+    is_read_only: ClassVar[bool] = False
 
     address: IPv4Address
     port: int
@@ -166,85 +194,6 @@ class MulticastName:
 
     def __str__(self) -> str:
         return f"MULTICAST={self.address}:{self.port}"
-
-    @property
-    def format_type(self) -> QueueFormatType:
-        """[MS-MQMQ] 2.2.6."""
-        return QueueFormatType.MULTICAST
-
-    @property
-    def suffix_type(self) -> QueueSuffixType:
-        """[MS-MQMQ] 2.2.11."""
-        return QueueSuffixType.NONE
-
-    @property
-    def is_read_only(self) -> bool:
-        """[MS-MQMQ] 2.1.7: addresses are there to be sent to."""
-        return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineName:
-    """[MS-MQMQ] 2.1.6: one of a computer's own queues, `MACHINE=guid;DEADLETTER`.
-
-    The grammar there has no suffix; [MS-MQMQ] 2.2.7 demands one, and without it no queue is named.
-    """
-
-    computer: UUID
-    suffix: QueueSuffixType
-
-    def __post_init__(self) -> None:
-        _check_suffix(self.suffix, QueueFormatType.MACHINE)
-
-    def __str__(self) -> str:
-        return f"MACHINE={self.computer}{_suffix_text(self.suffix)}"
-
-    @property
-    def format_type(self) -> QueueFormatType:
-        """[MS-MQMQ] 2.2.6."""
-        return QueueFormatType.MACHINE
-
-    @property
-    def suffix_type(self) -> QueueSuffixType:
-        """[MS-MQMQ] 2.2.11."""
-        return self.suffix
-
-    @property
-    def is_read_only(self) -> bool:
-        """[MS-MQMQ] 2.1.7: a computer's own queues cannot be sent to."""
-        return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorName:
-    """[MS-MQMQ] 2.1.6: a connector queue, `CONNECTOR=guid`, or its transactional sibling.
-
-    The grammar there has no `;XACTONLY`; [MS-MQMQ] 2.2.7 has.
-    """
-
-    connector: UUID
-    suffix: QueueSuffixType = QueueSuffixType.NONE
-
-    def __post_init__(self) -> None:
-        _check_suffix(self.suffix, QueueFormatType.CONNECTOR)
-
-    def __str__(self) -> str:
-        return f"CONNECTOR={self.connector}{_suffix_text(self.suffix)}"
-
-    @property
-    def format_type(self) -> QueueFormatType:
-        """[MS-MQMQ] 2.2.6."""
-        return QueueFormatType.CONNECTOR
-
-    @property
-    def suffix_type(self) -> QueueSuffixType:
-        """[MS-MQMQ] 2.2.11."""
-        return self.suffix
-
-    @property
-    def is_read_only(self) -> bool:
-        """[MS-MQMQ] 2.1.7: connectors may stand in lists, so they count as writable."""
-        return False
 
 
 FormatName: TypeAlias = (
@@ -289,11 +238,10 @@ def parse_format_name(text: str) -> FormatName | MultipleElementName:
         NameSyntaxError: The text is not a format name.
     """
     scanner = Scanner(text, ends=",")
-    if utf16_length(text) > MULTIPLE_ELEMENT_LENGTH_MAX:
-        # Half of the limit is surely not beyond it, should all characters be pairs.
+    if len(text) > MULTIPLE_ELEMENT_LENGTH_MAX:
         scanner.reject(
             f"format names have at most {MULTIPLE_ELEMENT_LENGTH_MAX} characters",
-            at=MULTIPLE_ELEMENT_LENGTH_MAX // 2,
+            at=MULTIPLE_ELEMENT_LENGTH_MAX,
         )
     first = _scan_element(scanner)
     if scanner.position == len(text):
@@ -369,10 +317,10 @@ def _scan_distribution_list(scanner: Scanner) -> DistributionListName:
     identifier = scanner.take_guid()
     if not scanner.take("@"):
         scanner.expect_end("'@' and a domain")
-        return DistributionListName(list=identifier)
+        return DistributionListName(identifier=identifier)
     domain = scanner.take_part(DOMAIN)
     scanner.expect_end("another character of the domain name")
-    return DistributionListName(list=identifier, domain=domain)
+    return DistributionListName(identifier=identifier, domain=domain)
 
 
 def _scan_multicast(scanner: Scanner) -> MulticastName:
@@ -413,12 +361,3 @@ def _scan_suffix(scanner: Scanner, format_type: QueueFormatType) -> QueueSuffixT
         scanner.expect_end("';' and a suffix")
         return QueueSuffixType.NONE
     return scan_suffix(scanner, SUFFIXES_BY_FORMAT[format_type])
-
-
-def _check_suffix(suffix: QueueSuffixType, format_type: QueueFormatType) -> None:
-    if suffix not in SUFFIXES_BY_FORMAT[format_type]:
-        raise ValueError(f"a {format_type.name} name cannot have the suffix {suffix.name}")
-
-
-def _suffix_text(suffix: QueueSuffixType) -> str:
-    return "" if suffix is QueueSuffixType.NONE else f";{suffix.name}"

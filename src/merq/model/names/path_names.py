@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from merq.model.names.addresses import host_key, scan_computer
-from merq.model.names.kinds import QueueScope
 from merq.model.names.queues import (
     QueueOnComputer,
     check_queue,
@@ -88,8 +87,3 @@ def path_of(queue: QueueOnComputer, *, computer: str) -> PathName:
         subqueue=queue.subqueue,
         suffix=queue.suffix,
     )
-
-
-def private_queue(queue: str, *, computer: str = LOCAL_COMPUTER) -> PathName:
-    r"""The path name `computer\private$\queue`."""
-    return PathName(computer=computer, scope=QueueScope.PRIVATE, queue=queue)

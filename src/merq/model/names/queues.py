@@ -13,7 +13,7 @@ from merq.model.names.kinds import (
     QueueScope,
     QueueSuffixType,
 )
-from merq.model.names.scanner import QUEUE, SUBQUEUE, Scanner, read_whole, fold, upper
+from merq.model.names.scanner import QUEUE, SUBQUEUE, Scanner, fold, quoted, read_whole, upper
 
 PRIVATE = "PRIVATE$"
 SYSTEM = "SYSTEM$"
@@ -30,9 +30,10 @@ SUFFIX_WORDS = {
 """[MS-MQMQ] 2.2.11: the words that stand behind a semicolon and are not subqueues."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# The fields do not compare, nor does this class: the names that extend it compare by their keys.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueueOnComputer:
-    """[MS-MQMQ] 2.1.1: a queue as its computer knows it.
+    """[MS-MQMQ] 2.1.1: a queue as its computer knows it, whichever computer that is.
 
     Attributes:
         scope: Whether the queue is public, private or one of the computer's own.
@@ -97,7 +98,7 @@ def _take_scope(scanner: Scanner, word: str, *, follow: str) -> bool:
         return True
     if scanner.at_end or scanner.sees("\\/;"):
         hint = "only HTTP names are written with '/'" if scanner.sees("/") else ""
-        scanner.fail(f"{follow[0]!r} behind {word.lower()}", hint)
+        scanner.fail(f"{quoted(follow[0])} behind {word.lower()}", hint)
     scanner.position = start
     return False
 
@@ -127,7 +128,8 @@ def _scan_subqueue_or_journal(scanner: Scanner) -> tuple[str | None, QueueSuffix
         return None, QueueSuffixType.JOURNAL
     if upper(word) in ("DEADLETTER", "DEADXACT"):
         scanner.reject(
-            f"{word} belongs to a computer, not to a queue", f"write computer\\{SYSTEM};{word}"
+            f"{word} belongs to a computer, not to a queue",
+            f"write computer\\{SYSTEM};{upper(word)}",
         )
     subqueue = scan_subqueue_name(scanner)
     hint = "a subqueue has neither a journal nor subqueues" if scanner.sees(";") else ""
@@ -149,16 +151,16 @@ def _hint(scanner: Scanner) -> str:
 def scan_suffix(scanner: Scanner, allowed: frozenset[QueueSuffixType]) -> QueueSuffixType:
     """[MS-MQMQ] 2.2.7: reads the word behind a semicolon, one of those that this name may have."""
     words = [suffix.name for suffix in sorted(allowed) if suffix is not QueueSuffixType.NONE]
-    for word in words:
-        if scanner.take_word(word):
-            scanner.expect_end(f"nothing behind {word}")
-            return SUFFIX_WORDS[word]
-    hint = ""
-    if upper(scanner.ahead(";" + scanner.ends)) in SUFFIX_WORDS:
-        hint = "names of this kind have no other suffix"
-    elif QueueSuffixType.DEADLETTER not in allowed:
-        hint = "a subqueue is only reached by a DIRECT name"
-    scanner.fail(" or ".join(words), hint)
+    word = next(filter(scanner.take_word, words), None)
+    if word is None:
+        hint = ""
+        if upper(scanner.ahead(";" + scanner.ends)) in SUFFIX_WORDS:
+            hint = "names of this kind have no other suffix"
+        elif QueueSuffixType.JOURNAL in allowed and QueueSuffixType.NONE in allowed:
+            hint = "a subqueue is only reached by a DIRECT name"
+        scanner.fail(" or ".join(words), hint)
+    scanner.expect_end(f"nothing behind {word}")
+    return SUFFIX_WORDS[word]
 
 
 def check_queue(name: QueueOnComputer) -> None:

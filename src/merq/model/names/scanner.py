@@ -140,7 +140,7 @@ class Scanner:
     def expect(self, character: str, hint: str = "") -> None:
         """Steps over the character, which must stand here."""
         if not self.take(character):
-            self.fail(repr(character), hint)
+            self.fail(quoted(character), hint)
 
     def expect_end(self, otherwise: str, hint: str = "") -> None:
         """Refuses anything that still stands here; `otherwise` is what could have."""
@@ -154,7 +154,7 @@ class Scanner:
         character = self.text[self.position]
         if character == " ":
             return "a space"
-        return repr(character) if is_visible(character) else f"U+{ord(character):04X}"
+        return quoted(character) if is_visible(character) else f"U+{ord(character):04X}"
 
     def fail(self, expected: str, hint: str = "") -> NoReturn:
         """Refuses the name at this character, saying what should be here."""
@@ -172,6 +172,11 @@ def read_whole(text: str, scan: Callable[[Scanner], str], what: str) -> str:
     value = scan(scanner)
     scanner.expect_end(f"another character of the {what}")
     return value
+
+
+def quoted(character: str) -> str:
+    """The character as messages show it, a backslash as one backslash."""
+    return f"'{character}'" if character != "'" else '"\'"'
 
 
 def is_visible(character: str) -> bool:

@@ -1,0 +1,54 @@
+"""The `merq` command: its groups, and what becomes of failures.
+
+Exit status: 0 done, 1 something was wrong with the input, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from merq import __version__
+from merq.cli.decode import decode
+from merq.cli.names import names
+from merq.errors import MerqError
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="merq")
+def merq() -> None:
+    """Message queuing that speaks MSMQ's protocols.
+
+    \b
+    merq decode capture.pcapng          what two queue managers said to each other
+    merq names explain 'DIRECT=OS:a\\b'  what a name means, part by part
+    """
+
+
+merq.add_command(decode)
+merq.add_command(names)
+
+
+def main() -> None:
+    """Runs the command line: no failure that has a name ends in a traceback."""
+    try:
+        status = merq.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        sys.exit(EXIT_INTERRUPTED)
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(wrong.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the flush at exit must not complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except (MerqError, OSError) as wrong:
+        click.echo(f"merq: {wrong}", err=True)
+        sys.exit(EXIT_FAILED)
+    sys.exit(status if isinstance(status, int) else 0)

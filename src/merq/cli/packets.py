@@ -1,0 +1,199 @@
+"""From raw bytes or hex text to packets: where each begins, what it is, and what its fields say.
+
+The input is read as it comes, so that a pipe shows its packets while it is still being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import BufferedReader
+
+from merq.cli.hex_text import HexText
+from merq.errors import WireError
+from merq.wire.packet import parse_packet
+from merq.wire.ping import PING_SIGNATURE, PING_SIZE, Ping
+from merq.wire.reader import Reader, TraceNode
+from merq.wire.stream import BASE_HEADER_SIZE, packet_length
+
+CHUNK_SIZE = 1 << 18
+PROBE_SIZE = 24
+"""How much of the input decides what it is: the least that can be a packet."""
+
+HEX_LINE_MAX = 1 << 20
+COOKIES_MAX = 4096
+"""Pings whose answers are waited for."""
+
+_SIGNATURE = b"LIOR"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where in a capture a packet was."""
+
+    frame: int
+    time_ns: int | None
+    source: str
+    destination: str
+
+    @property
+    def time(self) -> str | None:
+        """The time as text, UTC, to the microsecond."""
+        if self.time_ns is None:
+            return None
+        moment = datetime.fromtimestamp(self.time_ns // 1_000_000_000, tz=UTC)
+        return f"{moment:%Y-%m-%dT%H:%M:%S}.{self.time_ns // 1000 % 1_000_000:06}Z"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """One packet, or what stands in its place."""
+
+    offset: int
+    size: int
+    kind: str
+    tree: TraceNode
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecoded:
+    """What could not be read, and where it stopped making sense."""
+
+    offset: int
+    reason: str
+    origin: Origin | None = None
+
+
+Finding = Decoded | Undecoded
+
+
+class PingRoles:
+    """[MS-MQQB] 2.2.7: tells requests from responses.
+
+    Their bytes are alike. In a capture the port tells; elsewhere, whoever repeats the cookie of an
+    earlier ping from another queue manager answers it, and a ping that refuses is an answer.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[int, bytes] = {}
+
+    def kind(self, ping: Ping, *, to_ping_port: bool | None) -> str:
+        """`PingRequest` or `PingResponse`."""
+        if to_ping_port is not None:
+            return "PingRequest" if to_ping_port else "PingResponse"
+        asker = self._asked.get(ping.cookie)
+        if ping.flags.refused or (asker is not None and asker != ping.qm_guid.bytes):
+            self._asked.pop(ping.cookie, None)
+            return "PingResponse"
+        if len(self._asked) < COOKIES_MAX:
+            self._asked[ping.cookie] = ping.qm_guid.bytes
+        return "PingRequest"
+
+
+class RawPackets:
+    """Packets and pings one after the other, cut where each says that it ends."""
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+        self._offset = 0
+        self._pings = PingRoles()
+        self._lost = False
+
+    def feed(self, data: bytes) -> Iterator[Finding]:
+        """Everything that these bytes complete; nothing after bytes that are no packet."""
+        if self._lost:
+            return
+        self._pending += data
+        at = 0
+        try:
+            while (length := self._length(at)) and len(self._pending) - at >= length:
+                packet = bytes(self._pending[at : at + length])
+                yield decode_packet(packet, self._offset + at, self._pings)
+                at += length
+        except WireError as wrong:
+            self._lost = True
+            yield Undecoded(
+                offset=self._offset + at + wrong.offset,
+                reason=f"{wrong.field}: {wrong.reason}; what follows cannot be cut into packets",
+            )
+        del self._pending[:at]
+        self._offset += at
+
+    def finish(self) -> Iterator[Finding]:
+        """The input ends here."""
+        if self._pending and not self._lost:
+            needed = self._length(0) or f"at least {BASE_HEADER_SIZE}"
+            yield Undecoded(
+                offset=self._offset,
+                reason=f"the input ends inside a packet: {len(self._pending)} of {needed} bytes",
+            )
+
+    def _length(self, at: int) -> int:
+        """The length of what begins at `at`; 0 if more bytes are needed to tell."""
+        head = bytes(self._pending[at : at + BASE_HEADER_SIZE])
+        if is_ping(head):
+            return PING_SIZE
+        return packet_length(head, 0) if len(head) == BASE_HEADER_SIZE else 0
+
+
+def is_ping(head: bytes) -> bool:
+    """Whether a ping begins here, and not a packet of a session."""
+    return head[2:4] == PING_SIGNATURE.to_bytes(2, "little") and head[4:8] != _SIGNATURE
+
+
+def decode_packet(
+    data: bytes, offset: int, pings: PingRoles, origin: Origin | None = None
+) -> Finding:
+    """One packet of a session, or one ping."""
+    tree = TraceNode("packet", 0, len(data))
+    try:
+        if is_ping(data[:BASE_HEADER_SIZE]):
+            kind = pings.kind(read_ping(data, tree), to_ping_port=None)
+        else:
+            kind = type(parse_packet(data, trace=tree)).__name__
+    except WireError as wrong:
+        return undecoded(wrong, offset, origin)
+    return Decoded(offset=offset, size=len(data), kind=kind, tree=tree, origin=origin)
+
+
+def read_ping(data: bytes, tree: TraceNode) -> Ping:
+    """The ping of exactly these bytes."""
+    reader = Reader(data, trace=tree)
+    ping = Ping.unpack(reader)
+    reader.finish()
+    return ping
+
+
+def undecoded(wrong: WireError, offset: int, origin: Origin | None) -> Undecoded:
+    """What a failure looks like to people; `offset` is where the packet began."""
+    field = f"{wrong.field}: " if wrong.field else ""
+    return Undecoded(offset=offset + wrong.offset, reason=f"{field}{wrong.reason}", origin=origin)
+
+
+def from_raw(file: BufferedReader) -> Iterator[Finding]:
+    """Everything in raw bytes, as they come."""
+    packets = RawPackets()
+    while chunk := file.read1(CHUNK_SIZE):
+        yield from packets.feed(chunk)
+    yield from packets.finish()
+
+
+def looks_like_text(probe: bytes) -> bool:
+    """Whether these bytes are characters: packets begin with control characters, text does not."""
+    return all(32 <= byte < 127 or byte in b"\t\r\n\f\xef\xbb\xbf" for byte in probe)
+
+
+def from_hex(file: BufferedReader) -> Iterator[Finding]:
+    """Everything in hex text, line by line."""
+    packets = RawPackets()
+    text = HexText()
+    try:
+        while line := file.readline(HEX_LINE_MAX):
+            yield from packets.feed(text.feed(line.decode("utf-8-sig", "replace")))
+        text.finish()
+    except WireError as wrong:
+        yield undecoded(wrong, 0, None)
+        return
+    yield from packets.finish()

@@ -1,0 +1,146 @@
+"""A decoded packet as a JSON object, and as a coloured tree."""
+
+from __future__ import annotations
+
+import json
+import re
+from uuid import UUID
+
+from rich.text import Text
+from rich.tree import Tree
+
+from merq.cli.meanings import meaning
+from merq.cli.packets import Decoded, Finding, Origin, Undecoded
+from merq.wire.layout import BitField
+from merq.wire.reader import TraceNode
+
+SHOWN_BYTES_MAX = 32
+"""How much of a long run of bytes the tree shows; JSON has all of it."""
+
+_INDEXED = re.compile(r"^(\w+)\[\d+\]$")
+
+
+def as_json(finding: Finding) -> str:
+    """One line."""
+    record: dict[str, object]
+    if isinstance(finding, Undecoded):
+        record = {"error": finding.reason, "offset": finding.offset}
+    else:
+        record = {"packet": finding.kind, "size": finding.size}
+        record.update(_members(finding.tree))
+    if finding.origin is not None:
+        record["capture"] = _origin_members(finding.origin)
+    return json.dumps(record)
+
+
+def _origin_members(origin: Origin) -> dict[str, object]:
+    return {
+        "frame": origin.frame,
+        "time": origin.time,
+        "source": origin.source,
+        "destination": origin.destination,
+    }
+
+
+def _members(node: TraceNode) -> dict[str, object]:
+    members: dict[str, object] = {}
+    for child in node.children:
+        value = _members(child) if child.children or child.value is None else _plain(child.value)
+        if indexed := _INDEXED.match(child.name):
+            items = members.setdefault(indexed[1], [])
+            assert isinstance(items, list)
+            items.append(value)
+        else:
+            members[child.name] = value
+    return members
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, BitField):
+        named: dict[str, object] = {name: getattr(value, name) for name, _ in value.BITS}
+        return {"value": value.pack(), **named, "reserved": value.reserved}
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, UUID):
+        return str(value)
+    return value
+
+
+def as_tree(finding: Decoded) -> Tree:
+    """Offset, field, value and meaning, one line a field."""
+    title = Text.assemble((finding.kind, "bold cyan"), f"  {finding.size} bytes")
+    if finding.origin is None:
+        title.append(f"  at {finding.offset}", style="dim")
+    else:
+        title.append(f"  {_where(finding.origin)}", style="dim")
+    tree = Tree(title, guide_style="dim")
+    _grow(tree, finding.tree)
+    return tree
+
+
+def as_text(finding: Undecoded) -> Text:
+    """What went wrong, in one line."""
+    where = "" if finding.origin is None else f"  {_where(finding.origin)}"
+    return Text.assemble(
+        ("unreadable", "bold red"), f"  at {finding.offset}: {finding.reason}", (where, "dim")
+    )
+
+
+def _where(origin: Origin) -> str:
+    time = f", {origin.time}" if origin.time else ""
+    return f"{origin.source} → {origin.destination}, frame {origin.frame}{time}"
+
+
+def _grow(tree: Tree, node: TraceNode) -> None:
+    for child in node.children:
+        offset = (f"{child.offset:#06x} ", "dim")
+        if child.children or child.value is None:
+            branch = tree.add(
+                Text.assemble(offset, (child.name, "bold"), (f"  {child.size} bytes", "dim"))
+            )
+            _grow(branch, child)
+        elif isinstance(child.value, BitField):
+            _grow_flags(tree, child, child.value)
+        else:
+            tree.add(_line(offset, child.name, child.value, node.name))
+
+
+def _grow_flags(tree: Tree, node: TraceNode, flags: BitField) -> None:
+    digits = flags.WIDTH // 4
+    branch = tree.add(
+        Text.assemble((f"{node.offset:#06x} ", "dim"), node.name, f" = 0x{flags.pack():0{digits}x}")
+    )
+    for name, spec in flags.BITS:
+        value = getattr(flags, name)
+        style = "green" if value else "dim"
+        line = Text.assemble((f"{spec.code} ", "dim"), (f"{name} = {int(value)}", style))
+        if said := meaning(node.name, name, value) if not spec.is_flag else "":
+            line.append(f"  {said}", style="yellow")
+        branch.add(line)
+    if flags.reserved:
+        branch.add(Text(f"reserved = {flags.reserved:#x}", style="dim"))
+
+
+def _line(offset: tuple[str, str], name: str, value: object, structure: str) -> Text:
+    line = Text.assemble(offset, f"{name} = ", (_shown(value), "green"))
+    if said := meaning(structure, name, value):
+        line.append(f"  {said}", style="yellow")
+    return line
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bytes):
+        return _shown_bytes(value)
+    if isinstance(value, int):
+        return f"{value} ({value:#x})" if value > 9 else str(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=not value.isprintable())
+    return str(value)
+
+
+def _shown_bytes(value: bytes) -> str:
+    if len(value) > 4 and len(set(value)) == 1:
+        return f"{value[0]:02x} {len(value)} times"
+    shown = value[:SHOWN_BYTES_MAX].hex(" ", 2)
+    more = len(value) - SHOWN_BYTES_MAX
+    return shown if more <= 0 else f"{shown} … {more} bytes more"
