@@ -1,3 +1,70 @@
-# make test   sets up .venv from the lock file and runs every check
-# make run    sets up .venv and runs the decoder on the sample packets
-# make help   lists the rest
+# make test    sets everything up and passes all checks
+# make run     sets everything up and runs the main job: today, the decoder on a sample session
+# make bench   measures, in ratios, the plain and the compiled build
+# make fuzz    fuzzes the codec for SECONDS (default 60)
+# make lock    writes the lock files anew from pyproject.toml
+# make docs    writes the generated pages anew
+# make clean   removes what the others made
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+SECONDS ?= 60
+
+# The first Python on the machine that is new enough; name another with make PYTHON=...
+PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
+	done)
+
+.PHONY: help setup test check tests compiled run bench fuzz lock docs clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: requirements/test.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found on the PATH." \
+		"Name one with: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements/test.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test: check tests compiled
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/conformance check
+
+tests: setup
+	$(BIN)/python -m pytest --numprocesses 2
+
+compiled: setup
+	$(BIN)/python tools/compiled.py test
+
+run: setup
+	$(BIN)/merq decode examples/first_session.hex
+
+bench: setup
+	$(BIN)/python tools/compiled.py build
+	$(BIN)/python bench/codec.py
+
+fuzz: setup
+	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)
+
+lock: setup
+	$(BIN)/python tools/lock.py
+
+docs: setup
+	$(BIN)/python tools/conformance report
+	$(BIN)/python tools/wiredoc.py
+
+clean:
+	rm -rf $(VENV) .build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests tools bench fuzz -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # tools are run, not installed
 
-from tools.conformance import checks, citing, command, page, register  # noqa: E402
+from tools.conformance import checks, citing, command, page, register
 
 # Never written as a citation in this file, whose citations are checked like all others.
 DOC = "MS-MQQB"

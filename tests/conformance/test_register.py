@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # tools are run, not installed
 
-from tools.conformance import checks, command, page, register  # noqa: E402
+from tools.conformance import checks, command, page, register
 
 SPECS = Path(os.environ.get("MERQ_SPECS", ROOT.parent / "shared" / "specs"))
 

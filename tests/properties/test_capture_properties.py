@@ -5,7 +5,10 @@ from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.capture.building_captures import (
+
+from merq.capture import Capture, CaptureEvent, Chunk, Direction, Gap, StreamLimits
+from merq.capture.reassembly import PIECE_COST
+from unit.capture.building_captures import (
     ETHERNET,
     SYN,
     UDP,
@@ -26,9 +29,6 @@ from tests.unit.capture.building_captures import (
     udp,
     until_error,
 )
-
-from merq.capture import Capture, CaptureEvent, Chunk, Direction, Gap, StreamLimits
-from merq.capture.reassembly import PIECE_COST
 
 MEMORY_MAX = 2 * 1024 * 1024
 """Far more than reading a small file takes, far less than a block may claim."""

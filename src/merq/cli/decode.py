@@ -6,10 +6,9 @@ import sys
 from collections.abc import Iterator
 from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
-from rich.console import Console
 
 from merq.capture import PING_UDP_PORT, SESSION_TCP_PORT, is_capture
 from merq.cli.captured import CapturedPackets
@@ -23,12 +22,10 @@ from merq.cli.packets import (
     looks_like_text,
 )
 from merq.cli.shapes import as_json, as_text, as_tree
+from merq.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-PIPE_WIDTH = 400
-"""Columns where no terminal says how many: nothing is wrapped."""
 
 _PORT = click.IntRange(1, 65535)
 
@@ -83,7 +80,7 @@ def decode(
     """
     with _opened(source) as raw:
         head = raw.read(PROBE_SIZE)
-        file = BufferedReader(Rejoined(head, raw))
+        file = cast("BufferedReader", BufferedReader(Rejoined(head, raw)))
         packets = _findings(file, form if form != "auto" else form_of(head), port, ping_port)
         unreadable = _print_lines(packets) if as_lines else _print_trees(packets, color)
     raise click.exceptions.Exit(1 if unreadable else 0)
@@ -158,12 +155,7 @@ def _print_lines(packets: Iterator[Finding]) -> bool:
 
 
 def _print_trees(packets: Iterator[Finding], color: str) -> bool:
-    console = Console(
-        highlight=False,
-        force_terminal={"auto": None, "always": True, "never": False}[color],
-        no_color=True if color == "never" else None,
-        width=None if sys.stdout.isatty() else PIPE_WIDTH,
-    )
+    console = terminal(color)
     unreadable = False
     for finding in packets:
         if isinstance(finding, Decoded):

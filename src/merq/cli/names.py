@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from merq.cli.decode import PIPE_WIDTH
+from merq.cli.terminal import terminal
 from merq.errors import NameSyntaxError
 from merq.model.names import Explanation, explain
 
@@ -61,7 +59,7 @@ def _as_json(found: Explanation) -> dict[str, object]:
 
 
 def _show(found: Explanation) -> None:
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    console = terminal()
     console.print(Text.assemble((found.canonical, "bold cyan"), f"  {found.kind}"))
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
     for part in found.parts:

@@ -21,6 +21,9 @@ from merq.wire.reader import Reader
 _T = TypeVar("_T", bound="Layout")
 _B = TypeVar("_B", bound="BitField")
 _SPEC = "merq.wire.layout"
+DECLARED: list[type[Layout | BitField]] = []
+"""Every layout and bit field of the modules that were imported, for references and tests."""
+
 _FORMATS = {"B": 1, "H": 2, "I": 4, "Q": 8}
 
 
@@ -144,6 +147,7 @@ def bit_field(section: str, *, width: int) -> Callable[[type[_B]], type[_B]]:
         assert mask < 1 << width, f"{made.__name__} is wider than {width} bits"
         made.SECTION, made.WIDTH, made.BITS = section, width, named
         made.RESERVED_MASK = ((1 << width) - 1) ^ mask
+        DECLARED.append(made)
         return made
 
     return declare
@@ -286,6 +290,7 @@ def layout(section: str, *, size: int) -> Callable[[type[_T]], type[_T]]:
         assert codec.size == size, f"{made.__name__} is {codec.size} bytes, not {size}"
         made.LAYOUT = LayoutInfo(section=section, codec=codec, fields=fields)
         made.SIZE = size
+        DECLARED.append(made)
         return made
 
     return declare

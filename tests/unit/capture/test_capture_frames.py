@@ -3,7 +3,19 @@
 from ipaddress import ip_address
 
 import pytest
-from tests.unit.capture.building_captures import (
+
+from merq.capture.frames import (
+    EXTENSION_HEADER_COUNT_MAX,
+    VLAN_TAG_COUNT_MAX,
+    Endpoint,
+    SkipReason,
+    TcpFlag,
+    TcpSegment,
+    UdpDatagram,
+    parse_frame,
+)
+from merq.capture.source import CapturedFrame
+from unit.capture.building_captures import (
     ACK,
     CLIENT,
     ETHERNET,
@@ -19,18 +31,6 @@ from tests.unit.capture.building_captures import (
     tcp,
     udp,
 )
-
-from merq.capture.frames import (
-    EXTENSION_HEADER_COUNT_MAX,
-    VLAN_TAG_COUNT_MAX,
-    Endpoint,
-    SkipReason,
-    TcpFlag,
-    TcpSegment,
-    UdpDatagram,
-    parse_frame,
-)
-from merq.capture.source import CapturedFrame
 
 V4 = ipv4(tcp(b"payload"))
 V6 = ipv6(tcp(b"payload"))

@@ -3,7 +3,12 @@
 import tracemalloc
 
 import pytest
-from tests.unit.capture.building_captures import (
+
+from merq.capture import is_capture
+from merq.capture.files import read_frames
+from merq.capture.source import CAPTURED_LENGTH_MAX, READ_SIZE_MAX, CapturedFrame
+from merq.errors import CaptureError
+from unit.capture.building_captures import (
     DrippingFile,
     as_file,
     pcap,
@@ -12,11 +17,6 @@ from tests.unit.capture.building_captures import (
     pcapng,
     until_error,
 )
-
-from merq.capture import is_capture
-from merq.capture.files import read_frames
-from merq.capture.source import CAPTURED_LENGTH_MAX, READ_SIZE_MAX, CapturedFrame
-from merq.errors import CaptureError
 
 
 def frames_until_error(data: bytes) -> tuple[list[CapturedFrame], CaptureError]:

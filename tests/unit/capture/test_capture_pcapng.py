@@ -4,7 +4,12 @@ import struct
 import tracemalloc
 
 import pytest
-from tests.unit.capture.building_captures import (
+
+from merq.capture.files import read_frames
+from merq.capture.pcapng import BLOCK_SIZE_MAX, INTERFACE_COUNT_MAX
+from merq.capture.source import CAPTURED_LENGTH_MAX, READ_SIZE_MAX, TIME_NS_MAX, CapturedFrame
+from merq.errors import CaptureError
+from unit.capture.building_captures import (
     as_file,
     block,
     enhanced,
@@ -16,11 +21,6 @@ from tests.unit.capture.building_captures import (
     simple,
     until_error,
 )
-
-from merq.capture.files import read_frames
-from merq.capture.pcapng import BLOCK_SIZE_MAX, INTERFACE_COUNT_MAX
-from merq.capture.source import CAPTURED_LENGTH_MAX, READ_SIZE_MAX, TIME_NS_MAX, CapturedFrame
-from merq.errors import CaptureError
 
 RESOLUTION, OFFSET = 9, 14
 
@@ -92,7 +92,7 @@ def test_a_simple_packet_is_cut_at_its_interface_s_snap_length() -> None:
 def test_time_stamps_are_counted_in_the_interface_s_resolution(
     resolution: int, units: int, time_ns: int
 ) -> None:
-    options = option(2, b"eth0") + option(RESOLUTION, bytes([resolution])) + option(0, b"")
+    options = option(2, b"en0") + option(RESOLUTION, bytes([resolution])) + option(0, b"")
     data = section() + interface(options=options) + enhanced(b"x", units=units)
     (frame,) = read(data)
     assert frame.time_ns == time_ns
@@ -181,6 +181,7 @@ def test_a_block_of_an_impossible_size_is_refused(size: int) -> None:
     found, error = frames_until_error(before + struct.pack("<II", 0x0BAD, size) + bytes(64))
     assert len(found) == 1
     assert error.offset == len(before)
+    assert "a multiple of 4" in error.reason or f"at most {BLOCK_SIZE_MAX}" in error.reason
 
 
 def test_a_block_that_closes_with_another_length_is_refused_after_its_frame() -> None:

@@ -1,7 +1,9 @@
 """Whole capture files: what comes out, what is skipped, and what a broken file still gives."""
 
 import pytest
-from tests.unit.capture.building_captures import (
+
+from merq.capture import Capture, Chunk, Datagram, Gap, SkipReason, read_capture
+from unit.capture.building_captures import (
     ETHERNET,
     SYN,
     UDP,
@@ -17,8 +19,6 @@ from tests.unit.capture.building_captures import (
     udp,
     until_error,
 )
-
-from merq.capture import Capture, Chunk, Datagram, Gap, SkipReason, read_capture
 
 PING_REQUEST = bytes.fromhex("017D485504000000D1587355509195954997B6E611EA26C6")
 """The bytes of [MS-MQQB] 4.1.1."""

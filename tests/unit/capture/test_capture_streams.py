@@ -3,7 +3,20 @@
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.capture.building_captures import (
+
+from merq.capture import (
+    Capture,
+    CaptureEvent,
+    Chunk,
+    Closed,
+    Direction,
+    Ending,
+    Gap,
+    SkipReason,
+    StreamLimits,
+)
+from merq.capture.reassembly import PIECE_COST
+from unit.capture.building_captures import (
     ACK,
     CLIENT,
     FIN,
@@ -21,19 +34,6 @@ from tests.unit.capture.building_captures import (
     to_server,
 )
 
-from merq.capture import (
-    Capture,
-    CaptureEvent,
-    Chunk,
-    Closed,
-    Direction,
-    Ending,
-    Gap,
-    SkipReason,
-    StreamLimits,
-)
-from merq.capture.reassembly import PIECE_COST
-
 TO_ACCEPTOR, TO_INITIATOR = Direction.TO_ACCEPTOR, Direction.TO_INITIATOR
 
 OPENING = (
@@ -42,6 +42,10 @@ OPENING = (
     to_server(seq=1000, ack=5000),
 )
 """Three frames, after which the client's bytes begin at 1000 and the server's at 5000."""
+
+
+def of_client(port: int, payload: bytes = b"", *, seq: int = 0, flags: int = ACK) -> bytes:
+    return ipv4(tcp(payload, seq=seq, flags=flags, ports=(port, 1801)))
 
 
 def capture_of(packets: Sequence[bytes], *, limits: StreamLimits | None = None) -> Capture:
@@ -133,7 +137,9 @@ def test_sequence_numbers_wrap_around() -> None:
 
 def test_the_first_sequence_number_may_be_the_last_there_is() -> None:
     packets = [to_server(seq=2**32 - 1, flags=SYN), to_server(b"data", seq=0)]
-    assert told(events_of([*packets, packets[0]]), TO_ACCEPTOR) == [b"data"]
+    events = events_of([*packets, packets[0]])
+    assert told(events, TO_ACCEPTOR) == [b"data"]
+    assert endings(events) == []
 
 
 def test_data_may_come_with_the_syn() -> None:
@@ -260,8 +266,23 @@ def test_too_much_in_all_costs_the_direction_that_holds_most() -> None:
         to_server(b"!", seq=1000),
     ]
     events = events_of(packets, limits=limits)
-    assert told(events, TO_INITIATOR) == [1, b"larger", 2, b"large"]
-    assert told(events, TO_ACCEPTOR) == [b"!", b"small", 1, b"s"]
+    # The fourth piece is too much; what gives way comes before the bytes that fill the other gap.
+    assert told(events[:4], TO_INITIATOR) == [1, b"larger", 2, b"large"]
+    assert told(events[4:], TO_ACCEPTOR) == [b"!", b"small", 1, b"s"]
+
+
+def test_giving_way_may_bring_a_connection_to_its_end() -> None:
+    limits = StreamLimits(held_total_bytes=PIECE_COST)
+    packets = [
+        *OPENING,
+        to_client(seq=5000, flags=FIN | ACK),
+        to_server(seq=1009, flags=FIN | ACK),
+        to_server(b"held", seq=1005),
+        of_client(7, b"meanwhile"),
+    ]
+    events = events_of(packets, limits=limits)
+    assert told(events[:2], TO_ACCEPTOR) == [5, b"held"]
+    assert endings(events[2:3]) == [Ending.FINISHED]
 
 
 def test_a_frame_captured_too_short_is_a_gap_at_once() -> None:
@@ -311,6 +332,15 @@ def test_a_fin_waits_for_the_bytes_before_it() -> None:
     assert isinstance(events[-1], Closed)
 
 
+def test_bytes_beyond_a_fin_that_waits_are_cut_away() -> None:
+    packets = [
+        *OPENING,
+        to_server(seq=1004, flags=FIN | ACK),
+        to_server(b"data and more", seq=1000),
+    ]
+    assert told(events_of(packets), TO_ACCEPTOR) == [b"data"]
+
+
 def test_bytes_lost_before_a_fin_are_a_gap_and_the_connection_is_closed() -> None:
     packets = [*OPENING, to_client(seq=5000, flags=FIN | ACK), to_server(seq=1004, flags=FIN | ACK)]
     events = events_of(packets)
@@ -322,6 +352,11 @@ def test_a_reset_gives_what_is_held_back_and_closes() -> None:
     packets = [*OPENING, to_server(b"held", seq=1002), to_client(seq=5000, flags=RST)]
     events = events_of(packets)
     assert told(events, TO_ACCEPTOR) == [2, b"held"]
+    assert endings(events) == [Ending.RESET]
+
+
+def test_a_reset_is_one_whatever_else_the_segment_claims() -> None:
+    events = events_of([*OPENING, to_server(seq=7, flags=RST | SYN)])
     assert endings(events) == [Ending.RESET]
 
 
@@ -399,19 +434,25 @@ def test_a_repeated_syn_replaces_nothing() -> None:
     assert endings(events) == []
 
 
-def test_after_the_end_the_former_acceptor_may_open() -> None:
-    packets = [*OPENING, to_server(flags=RST), to_client(seq=7, flags=SYN), to_client(b"x", seq=8)]
-    events = events_of(packets)
+@pytest.mark.parametrize(
+    "ended", [(*OPENING, to_server(flags=RST)), (OPENING[0], to_client(ack=1000, flags=RST | ACK))]
+)
+def test_after_the_end_the_former_acceptor_may_open(ended: tuple[bytes, ...]) -> None:
+    events = events_of([*ended, to_client(seq=7, flags=SYN), to_client(b"x", seq=8)])
     chunk = events[-1]
     assert isinstance(chunk, Chunk)
     assert str(chunk.connection.initiator) == "127.0.0.3:1801"
+    assert chunk.data == b"x"
+
+
+def test_a_syn_of_the_side_that_was_silent_replaces_a_connection_in_use() -> None:
+    packets = [to_server(b"data", seq=1000), to_client(seq=7, flags=SYN), to_client(b"x", seq=8)]
+    events = events_of(packets)
+    assert endings(events) == [Ending.REPLACED]
+    assert told(events, TO_ACCEPTOR) == [None, b"data", b"x"]
 
 
 # Limits.
-
-
-def of_client(port: int, payload: bytes = b"", *, seq: int = 0, flags: int = ACK) -> bytes:
-    return ipv4(tcp(payload, seq=seq, flags=flags, ports=(port, 1801)))
 
 
 def test_beyond_the_limit_the_connection_silent_longest_is_forgotten() -> None:

@@ -2,6 +2,7 @@ r"""Format names of all kinds: `DIRECT=OS:computer\queue`, `PUBLIC=guid` and the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ipaddress import IPv4Address
 from uuid import UUID
 
@@ -46,7 +47,7 @@ def public_queue(protocol: DirectProtocol, host: str, queue: str) -> DirectName:
     return DirectName(protocol=protocol, host=host, scope=QueueScope.PUBLIC, queue=queue)
 
 
-# The names that the documents show, with the place-holders of their grammars filled in.
+# Where a document shows the name or its form, with the place-holders filled in.
 SHOWN = [
     ("MS-MQMQ 2.1.3", f"PUBLIC={GUID}", PublicName(queue=ID)),
     ("MS-MQMQ 2.2.7", f"PUBLIC={GUID};JOURNAL", PublicName(queue=ID, suffix=JOURNAL)),
@@ -96,7 +97,7 @@ SHOWN = [
         private_queue(DirectProtocol.SPX, "0000002A.00AA00BB00CC", "order_queue$"),
     ),
     (
-        "MC-MQSRM 1.3.11",
+        "MC-MQSRM 2.2.4.2",
         "DIRECT=http://destinationhost/msmq/private$/simpleq",
         private_queue(DirectProtocol.HTTP, "destinationhost", "simpleq"),
     ),
@@ -269,7 +270,9 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.spec(*sorted({section for section, _, _ in SHOWN}))
+@pytest.mark.spec("MS-MQMQ 2.1.2", "MS-MQMQ 2.1.3", "MS-MQMQ 2.1.4", "MS-MQMQ 2.1.5")
+@pytest.mark.spec("MS-MQMQ 2.1.6", "MS-MQMQ 2.1.7", "MS-MQMQ 2.2.7")
+@pytest.mark.spec("MS-MQQB 2.2.4", "MS-MQQB 3.1.7.17", "MC-MQSRM 2.2.4.2", "MC-MQSRM 4.4")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [(text, expected) for _, text, expected in SHOWN],
@@ -322,7 +325,7 @@ def test_the_kinds_of_format_names_have_the_numbers_of_the_wire() -> None:
         assert not isinstance(name, MultipleElementName)
         assert name.format_type == number, text
         assert name.suffix_type in SUFFIXES_BY_FORMAT[name.format_type], text
-    assert QueueFormatType.UNKNOWN == 0
+    assert QueueFormatType(0) is QueueFormatType.UNKNOWN
 
 
 @pytest.mark.spec("MS-MQMQ 2.2.11")
@@ -345,7 +348,7 @@ def test_the_suffixes_have_the_numbers_of_the_wire() -> None:
 @pytest.mark.spec("MS-MQMQ 2.2.7")
 @pytest.mark.parametrize("suffix", QueueSuffixType)
 def test_values_have_the_suffixes_of_their_kind_and_no_others(suffix: QueueSuffixType) -> None:
-    made = {
+    made: dict[QueueFormatType, Callable[[], FormatName]] = {
         QueueFormatType.PUBLIC: lambda: PublicName(queue=ID, suffix=suffix),
         QueueFormatType.PRIVATE: lambda: PrivateName(computer=ID, number=1, suffix=suffix),
         QueueFormatType.MACHINE: lambda: MachineName(computer=ID, suffix=suffix),
@@ -361,7 +364,7 @@ def test_values_have_the_suffixes_of_their_kind_and_no_others(suffix: QueueSuffi
     }
     for kind, make in made.items():
         if kind.name in allowed[suffix]:
-            assert make().suffix is suffix
+            assert make().suffix_type is suffix
         else:
             with pytest.raises(ValueError, match="cannot have the suffix"):
                 make()

@@ -1,0 +1,1 @@
+"""What tests share: strategies that follow from the declarations, and the vectors."""

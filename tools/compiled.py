@@ -1,0 +1,78 @@
+"""The optional compiled build: `python tools/compiled.py build|test`.
+
+Builds a wheel with mypyc from a copy of the sources, so that no compiled module stays beside them,
+and unpacks it to .build/compiled. `test` runs the codec's tests over it as well: the same source
+must behave the same, compiled or not.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COPY = ROOT / ".build" / "source"
+TARGET = ROOT / ".build" / "compiled"
+SOURCES = ("src", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE")
+TESTS = ("tests/unit/wire", "tests/vectors", "tests/properties")
+
+
+def compiler() -> str | None:
+    """A C compiler, if the machine has one."""
+    return shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
+
+
+def build() -> None:
+    """Makes .build/compiled from the sources as they are now."""
+    for place in (COPY, TARGET):
+        shutil.rmtree(place, ignore_errors=True)
+    COPY.mkdir(parents=True)
+    for name in SOURCES:
+        source = ROOT / name
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "*.so")
+            shutil.copytree(source, COPY / name, ignore=ignored)
+        else:
+            shutil.copy2(source, COPY / name)
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    environment = {**os.environ, "HATCH_BUILD_HOOK_ENABLE_MYPYC": "1"}
+    subprocess.run(
+        [*install, "--no-build-isolation", f"--target={TARGET}", str(COPY)],
+        check=True,
+        env=environment,
+    )
+
+
+def test() -> None:
+    """Runs the codec's tests over the compiled build."""
+    environment = {**os.environ, "PYTHONPATH": str(TARGET), "MERQ_EXPECT_COMPILED": "1"}
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "--quiet", "--numprocesses=2", *TESTS],
+        check=True,
+        env=environment,
+        cwd=ROOT,
+    )
+
+
+def main() -> int:
+    """Builds, and tests if asked to."""
+    if sys.argv[1:] not in (["build"], ["test"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    if compiler() is None:
+        print("no C compiler on this machine: the compiled build is skipped")
+        return 0
+    try:
+        build()
+        if sys.argv[1] == "test":
+            test()
+    except subprocess.CalledProcessError as failed:
+        return failed.returncode
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
