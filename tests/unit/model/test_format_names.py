@@ -69,10 +69,21 @@ SHOWN = [
         "MULTICAST=234.1.1.1:8001",
         MulticastName(address=IPv4Address("234.1.1.1"), port=8001),
     ),
+    ("MS-MQMQ 2.1.6", f"MACHINE={GUID}", MachineName(computer=ID)),
     (
         "MS-MQMQ 2.2.7",
         f"MACHINE={GUID};DEADXACT",
         MachineName(computer=ID, suffix=QueueSuffixType.DEADXACT),
+    ),
+    (
+        "MS-MQMQ 2.1.6",
+        f"MACHINE={GUID};CONNECTOR",
+        MachineName(computer=ID, suffix=QueueSuffixType.CONNECTOR),
+    ),
+    (
+        "MS-MQMQ 2.1.6",
+        f"CONNECTOR={GUID};CONNECTOR",
+        ConnectorName(connector=ID, suffix=QueueSuffixType.CONNECTOR),
     ),
     ("MS-MQMQ 2.1.6", f"CONNECTOR={GUID}", ConnectorName(connector=ID)),
     (
@@ -220,10 +231,9 @@ MALFORMED = [
     ("MULTICAST=234.1.1.1:65536", 20, "from 0 to 65535"),
     ("MULTICAST=234.1.1.1:080", 20, "no leading zeros"),
     ("MULTICAST=234.1.1.1:80;JOURNAL", 22, "another digit of the port or the end"),
-    (f"MACHINE={GUID}", 44, "a computer is not a queue"),
+    (rf"MACHINE={GUID},DIRECT=OS:h\q", 0, "to be sent to"),
     (f"MACHINE={GUID};XACTONLY", 45, "no other suffix"),
     (f"CONNECTOR={GUID};JOURNAL", 47, "no other suffix"),
-    (f"CONNECTOR={GUID};CONNECTOR", 47, "expected XACTONLY"),
     ("DIRECT=", 7, "one of OS:, TCP:"),
     (r"DIRECT=h\q", 7, "has OS: before it"),
     (r"DIRECT=UDP:h\q", 7, "one of OS:, TCP:"),
@@ -355,12 +365,13 @@ def test_values_have_the_suffixes_of_their_kind_and_no_others(suffix: QueueSuffi
         QueueFormatType.CONNECTOR: lambda: ConnectorName(connector=ID, suffix=suffix),
     }
     allowed = {
-        QueueSuffixType.NONE: {"PUBLIC", "PRIVATE", "CONNECTOR"},
+        QueueSuffixType.NONE: {"PUBLIC", "PRIVATE", "MACHINE", "CONNECTOR"},
         QueueSuffixType.JOURNAL: {"PUBLIC", "PRIVATE", "MACHINE"},
         QueueSuffixType.DEADLETTER: {"MACHINE"},
         QueueSuffixType.DEADXACT: {"MACHINE"},
         QueueSuffixType.XACTONLY: {"CONNECTOR"},
         QueueSuffixType.SUBQUEUE: set[str](),
+        QueueSuffixType.CONNECTOR: {"MACHINE", "CONNECTOR"},
     }
     for kind, make in made.items():
         if kind.name in allowed[suffix]:

@@ -38,12 +38,14 @@ EXAMPLES = (
 QUEUE_SUFFIX_MEANINGS = {
     QueueSuffixType.JOURNAL: "copies of the messages that were taken from the queue",
     QueueSuffixType.XACTONLY: "the connector's queue for transactional messages",
+    QueueSuffixType.CONNECTOR: "the connector's queue for messages outside transactions",
 }
 
 COMPUTER_SUFFIX_MEANINGS = {
     QueueSuffixType.JOURNAL: "copies of the messages that the computer sent",
     QueueSuffixType.DEADLETTER: "messages that could not be delivered",
     QueueSuffixType.DEADXACT: "transactional messages that could not be delivered",
+    QueueSuffixType.CONNECTOR: "the queue that a connector application reads",
 }
 
 SCOPE_MEANINGS = {
@@ -198,6 +200,8 @@ def _notes(name: PathName | FormatName | MultipleElementName) -> list[str]:
             return _direct_notes(name)
         case PublicName() | PrivateName() | MachineName():
             notes = [f"{NEEDS_DIRECTORY} to find the computer"]
+            if isinstance(name, MachineName) and name.suffix is QueueSuffixType.NONE:
+                return ["names a computer, not one of its queues", *notes]
             return [READ_ONLY, *notes] if name.is_read_only else notes
         case DistributionListName():
             return [f"{NEEDS_DIRECTORY} to find the queues of the list"]

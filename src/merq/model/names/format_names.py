@@ -19,8 +19,8 @@ from merq.model.names.addresses import (
 )
 from merq.model.names.direct_names import PROTOCOL_WORDS, DirectName, scan_direct_name
 from merq.model.names.kinds import (
+    NAME_SUFFIXES,
     READ_ONLY_SUFFIXES,
-    SUFFIXES_BY_FORMAT,
     QueueFormatType,
     QueueSuffixType,
 )
@@ -62,7 +62,7 @@ class SuffixedName:
     suffix: QueueSuffixType = QueueSuffixType.NONE
 
     def __post_init__(self) -> None:
-        if self.suffix not in SUFFIXES_BY_FORMAT[self.format_type]:
+        if self.suffix not in NAME_SUFFIXES[self.format_type]:
             raise ValueError(
                 f"a {self.format_type.name} name cannot have the suffix {self.suffix.name}"
             )
@@ -123,12 +123,18 @@ class PrivateName(SuffixedName):
 class MachineName(SuffixedName):
     """[MS-MQMQ] 2.1.6: one of a computer's own queues, `MACHINE=guid;DEADLETTER`.
 
-    The grammar there has no suffix; [MS-MQMQ] 2.2.7 demands one, and without it no queue is named.
+    The grammar there has no suffix, [MS-MQMQ] 2.2.7 demands one: without it the computer is named
+    and no queue.
     """
 
     format_type: ClassVar[QueueFormatType] = QueueFormatType.MACHINE
 
     computer: UUID
+
+    @property
+    def is_read_only(self) -> bool:
+        """[MS-MQMQ] 2.1.7: nobody sends to a computer's own queues, nor to a computer."""
+        return True
 
     def __str__(self) -> str:
         return f"MACHINE={self.computer}{self.suffix_text}"
@@ -286,10 +292,10 @@ def _hint(scanner: Scanner, prefix: str) -> str:
 
 def _refuse_read_only(scanner: Scanner, element: FormatName, *, start: int) -> None:
     if element.is_read_only:
-        suffix = scanner.text.rindex(";", start, scanner.position)
+        suffix = scanner.text.rfind(";", start, scanner.position)
         scanner.reject(
             "a list is to be sent to, and cannot contain a journal or dead-letter queue",
-            at=suffix,
+            at=start if suffix < 0 else suffix,
         )
 
 
@@ -333,8 +339,6 @@ def _scan_multicast(scanner: Scanner) -> MulticastName:
 
 def _scan_machine(scanner: Scanner) -> MachineName:
     computer = scanner.take_guid()
-    if scanner.at_end:
-        scanner.fail("';JOURNAL', ';DEADLETTER' or ';DEADXACT'", "a computer is not a queue")
     return MachineName(computer=computer, suffix=_scan_suffix(scanner, QueueFormatType.MACHINE))
 
 
@@ -360,4 +364,4 @@ def _scan_suffix(scanner: Scanner, format_type: QueueFormatType) -> QueueSuffixT
     if not scanner.take(";"):
         scanner.expect_end("';' and a suffix")
         return QueueSuffixType.NONE
-    return scan_suffix(scanner, SUFFIXES_BY_FORMAT[format_type])
+    return scan_suffix(scanner, NAME_SUFFIXES[format_type])

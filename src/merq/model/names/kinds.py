@@ -23,7 +23,10 @@ class QueueFormatType(IntEnum):
 
 
 class QueueSuffixType(IntEnum):
-    """[MS-MQMQ] 2.2.11: which queue is meant beside the one that the name identifies."""
+    """[MS-MQMQ] 2.2.11: which queue is meant beside the one that the name identifies.
+
+    CONNECTOR stands in names only: no document gives it a number, and the wire has four bits.
+    """
 
     NONE = 0
     JOURNAL = 1
@@ -31,6 +34,7 @@ class QueueSuffixType(IntEnum):
     DEADXACT = 3
     XACTONLY = 4
     SUBQUEUE = 5
+    CONNECTOR = 0x100
 
 
 READ_ONLY_SUFFIXES = frozenset(
@@ -52,6 +56,16 @@ SUFFIXES_BY_FORMAT = {
     QueueFormatType.SUBQUEUE: frozenset({QueueSuffixType.SUBQUEUE}),
 }
 """[MS-MQMQ] 2.2.7: the suffixes that each kind of format name may have."""
+
+
+NAME_SUFFIXES = SUFFIXES_BY_FORMAT | {
+    QueueFormatType.MACHINE: SYSTEM_QUEUE_SUFFIXES
+    | {QueueSuffixType.NONE, QueueSuffixType.CONNECTOR},
+    QueueFormatType.CONNECTOR: SUFFIXES_BY_FORMAT[QueueFormatType.CONNECTOR]
+    | {QueueSuffixType.CONNECTOR},
+}
+"""The suffixes that names may be written with: a bare `MACHINE=guid`, which is the grammar's only
+form ([MS-MQMQ] 2.1.6), names a computer and no queue; `;CONNECTOR` spells a connector queue out."""
 
 
 class QueueScope(Enum):

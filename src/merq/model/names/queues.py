@@ -160,7 +160,7 @@ def scan_suffix(scanner: Scanner, allowed: frozenset[QueueSuffixType]) -> QueueS
             hint = "a subqueue is only reached by a DIRECT name"
         scanner.fail(" or ".join(words), hint)
     scanner.expect_end(f"nothing behind {word}")
-    return SUFFIX_WORDS[word]
+    return QueueSuffixType[word]
 
 
 def check_queue(name: QueueOnComputer) -> None:
