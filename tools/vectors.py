@@ -2,7 +2,8 @@
 
     python tools/vectors.py [--specs ../shared/specs]
 
-Writes one file a frame to tests/vectors/MS-MQQB. The dump of frame 7 ends after 1650 of the 2224
+Writes one file a frame to tests/vectors/MS-MQQB, and all of them with captions to
+examples/first_session.hex. The dump of frame 7 ends after 1650 of the 2224
 bytes that its PacketSize announces; its body of 2000 bytes is the letter a over and over, so the
 rest is filled in: the body, and two zeros up to the 4-byte boundary.
 """
@@ -21,6 +22,11 @@ TRUNCATED_FRAME = 7
 BODY_LETTER = b"a\0"
 BODY_END = 2222
 PACKET_END = 2224
+EXAMPLE_HEAD = """\
+# Two queue managers meet and exchange one express message: the packets of [MS-MQQB] 4.1.
+#
+#     merq decode examples/first_session.hex
+"""
 
 
 def frames(document: str) -> dict[str, bytes]:
@@ -67,9 +73,12 @@ def main() -> int:
         return 1
     target = ROOT / "tests" / "vectors" / "MS-MQQB"
     target.mkdir(parents=True, exist_ok=True)
+    example = [EXAMPLE_HEAD]
     for name, data in frames(source.read_text(encoding="utf-8")).items():
         (target / f"{name}.hex").write_text(hex_text(data), encoding="ascii")
+        example.append(f"\n# {name.replace('_', ' ')}\n{hex_text(data)}")
         print(f"{name}: {len(data)} bytes")
+    (ROOT / "examples" / "first_session.hex").write_text("".join(example), encoding="ascii")
     return 0
 
 

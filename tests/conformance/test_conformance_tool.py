@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.conformance import checks, citing, command, page, register
 
 ROOT = Path(__file__).resolve().parents[2]
 
-from tools.conformance import checks, citing, command, page, register
 
 # Never written as a citation in this file, whose citations are checked like all others.
 DOC = "MS-MQQB"

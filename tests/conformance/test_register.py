@@ -2,14 +2,13 @@
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
+from tools.conformance import checks, command, page, register
 
 ROOT = Path(__file__).resolve().parents[2]
 
-from tools.conformance import checks, command, page, register
 
 SPECS = Path(os.environ.get("MERQ_SPECS", ROOT.parent / "shared" / "specs"))
 

@@ -30,6 +30,7 @@ from merq.model.names import (
     parse_format_name,
     parse_path_name,
 )
+from merq.model.names.kinds import NAME_SUFFIXES, QueueFormatType
 
 QUEUE_JOURNAL = st.sampled_from([QueueSuffixType.NONE, QueueSuffixType.JOURNAL])
 COMPUTER_SUFFIX = st.sampled_from(
@@ -124,11 +125,15 @@ format_names: SearchStrategy[FormatName] = st.one_of(
     st.builds(
         MulticastName, address=multicast_addresses.map(IPv4Address), port=st.integers(0, 65535)
     ),
-    st.builds(MachineName, computer=st.uuids(), suffix=COMPUTER_SUFFIX),
+    st.builds(
+        MachineName,
+        computer=st.uuids(),
+        suffix=st.sampled_from(sorted(NAME_SUFFIXES[QueueFormatType.MACHINE])),
+    ),
     st.builds(
         ConnectorName,
         connector=st.uuids(),
-        suffix=st.sampled_from([QueueSuffixType.NONE, QueueSuffixType.XACTONLY]),
+        suffix=st.sampled_from(sorted(NAME_SUFFIXES[QueueFormatType.CONNECTOR])),
     ),
 )
 

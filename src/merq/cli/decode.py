@@ -81,13 +81,17 @@ def decode(
     with _opened(source) as raw:
         head = raw.read(PROBE_SIZE)
         file = cast("BufferedReader", BufferedReader(Rejoined(head, raw)))
-        packets = _findings(file, form if form != "auto" else form_of(head), port, ping_port)
+        form = form_of(head) if form == "auto" or not head else form
+        packets = _findings(file, form, port, ping_port)
         unreadable = _print_lines(packets) if as_lines else _print_trees(packets, color)
     raise click.exceptions.Exit(1 if unreadable else 0)
 
 
 def _opened(source: str) -> BufferedReader:
     if source == "-":
+        # A process may be started without one.
+        if sys.stdin is None:
+            raise click.UsageError("there is no standard input, and no FILE was named")
         if sys.stdin.isatty():
             click.echo("reading from the terminal: paste hex text, end it with Ctrl-D", err=True)
         # Closing it must leave the process its standard input.

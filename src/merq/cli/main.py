@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 
 import click
 
@@ -36,6 +37,7 @@ merq.add_command(names)
 
 def main() -> None:
     """Runs the command line: no failure that has a name ends in a traceback."""
+    _prepare_output()
     try:
         status = merq.main(standalone_mode=False)
         sys.stdout.flush()
@@ -45,10 +47,24 @@ def main() -> None:
         wrong.show()
         sys.exit(wrong.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; the flush at exit must not complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
+        _discard_output()
         sys.exit(EXIT_FAILED)
     except (MerqError, OSError) as wrong:
         click.echo(f"merq: {wrong}", err=True)
+        _discard_output()
         sys.exit(EXIT_FAILED)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _prepare_output() -> None:
+    """Output must never fail for want of a letter, or of somebody who reads it."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """What could not be written must not be tried, and complained about, again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import click
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -75,5 +76,6 @@ def _show_mistake(wrong: NameSyntaxError) -> None:
     """The name with a mark under the character where it stops making sense."""
     shown = "".join(letter if letter.isprintable() else "�" for letter in wrong.text)
     click.echo(shown, err=True)
-    click.echo(" " * wrong.position + click.style("^", fg="red", bold=True), err=True)
+    before = cell_len(shown[: wrong.position])
+    click.echo(" " * before + click.style("^", fg="red", bold=True), err=True)
     click.echo(wrong.reason, err=True)

@@ -5,6 +5,7 @@ The input is read as it comes, so that a pipe shows its packets while it is stil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,11 +22,15 @@ CHUNK_SIZE = 1 << 18
 PROBE_SIZE = 24
 """How much of the input decides what it is: the least that can be a packet."""
 
-HEX_LINE_MAX = 1 << 20
+HEX_LINE_MAX = 1 << 25
+"""The largest packet on one line, six characters a byte; a longer line is read in pieces."""
+
 COOKIES_MAX = 4096
 """Pings whose answers are waited for."""
 
 _SIGNATURE = b"LIOR"
+_HEAD = re.compile(rb"\x10[\s\S]{3}LIOR")
+_HEAD_SIZE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,48 +97,87 @@ class PingRoles:
         return "PingRequest"
 
 
-class RawPackets:
-    """Packets and pings one after the other, cut where each says that it ends."""
+class PacketStream:
+    """Packets one after the other, cut where each says that it ends.
 
-    def __init__(self) -> None:
+    Where bytes are no packet, or some are missing, the next BaseHeader is sought and the stream
+    taken up there again. Pings are only told from other bytes where `pings` is given, and are not
+    sought: two bytes are no signature.
+    """
+
+    def __init__(self, pings: PingRoles | None = None) -> None:
+        self._pings = pings
         self._pending = bytearray()
         self._offset = 0
-        self._pings = PingRoles()
-        self._lost = False
+        self._seeking = False
+        self._origin: Origin | None = None
 
-    def feed(self, data: bytes) -> Iterator[Finding]:
-        """Everything that these bytes complete; nothing after bytes that are no packet."""
-        if self._lost:
-            return
+    @property
+    def offset(self) -> int:
+        """Where in the stream the first byte is that led to nothing yet."""
+        return self._offset
+
+    def feed(self, data: bytes, origin: Origin | None = None) -> Iterator[Finding]:
+        """Everything that these bytes complete."""
         self._pending += data
+        self._origin = origin
         at = 0
-        try:
-            while (length := self._length(at)) and len(self._pending) - at >= length:
-                packet = bytes(self._pending[at : at + length])
-                yield decode_packet(packet, self._offset + at, self._pings)
-                at += length
-        except WireError as wrong:
-            self._lost = True
-            yield Undecoded(
-                offset=self._offset + at + wrong.offset,
-                reason=f"{wrong.field}: {wrong.reason}; what follows cannot be cut into packets",
-            )
-        del self._pending[:at]
-        self._offset += at
+        while True:
+            if self._seeking:
+                at = self._next_head(at)
+            try:
+                length = 0 if self._seeking else self._length(at)
+            except WireError as wrong:
+                yield undecoded(wrong, self._offset + at, origin)
+                self._seeking = True
+                at += 1
+                continue
+            if not length or len(self._pending) - at < length:
+                break
+            packet = bytes(self._pending[at : at + length])
+            yield decode_packet(packet, self._offset + at, self._pings, origin)
+            at += length
+        self._drop(at)
 
     def finish(self) -> Iterator[Finding]:
-        """The input ends here."""
-        if self._pending and not self._lost:
+        """No more bytes come: a packet that was begun never becomes whole.
+
+        If it claimed more than it had, the packets after it are among its bytes.
+        """
+        while self._pending and not self._seeking:
             needed = self._length(0) or f"at least {BASE_HEADER_SIZE}"
             yield Undecoded(
                 offset=self._offset,
-                reason=f"the input ends inside a packet: {len(self._pending)} of {needed} bytes",
+                reason=f"the bytes end inside a packet: {len(self._pending)} of {needed}",
+                origin=self._origin,
             )
+            self._seeking = True
+            self._drop(1)
+            yield from self.feed(b"", self._origin)
+        self._drop(len(self._pending))
+
+    def skip(self, missing_bytes: int) -> None:
+        """Bytes are missing after those that were finished; what comes may begin in a packet."""
+        assert not self._pending
+        self._offset += missing_bytes
+        self._seeking = True
+
+    def _drop(self, size: int) -> None:
+        del self._pending[:size]
+        self._offset += size
+
+    def _next_head(self, at: int) -> int:
+        """Where the next BaseHeader begins, or from where on it may."""
+        found = _HEAD.search(self._pending, at)
+        if found is None:
+            return max(at, len(self._pending) - _HEAD_SIZE + 1)
+        self._seeking = False
+        return found.start()
 
     def _length(self, at: int) -> int:
         """The length of what begins at `at`; 0 if more bytes are needed to tell."""
         head = bytes(self._pending[at : at + BASE_HEADER_SIZE])
-        if is_ping(head):
+        if self._pings is not None and is_ping(head):
             return PING_SIZE
         return packet_length(head, 0) if len(head) == BASE_HEADER_SIZE else 0
 
@@ -144,12 +188,12 @@ def is_ping(head: bytes) -> bool:
 
 
 def decode_packet(
-    data: bytes, offset: int, pings: PingRoles, origin: Origin | None = None
+    data: bytes, offset: int, pings: PingRoles | None, origin: Origin | None = None
 ) -> Finding:
-    """One packet of a session, or one ping."""
+    """One packet of a session, or one ping where there may be some."""
     tree = TraceNode("packet", 0, len(data))
     try:
-        if is_ping(data[:BASE_HEADER_SIZE]):
+        if pings is not None and is_ping(data[:BASE_HEADER_SIZE]):
             kind = pings.kind(read_ping(data, tree), to_ping_port=None)
         else:
             kind = type(parse_packet(data, trace=tree)).__name__
@@ -174,7 +218,7 @@ def undecoded(wrong: WireError, offset: int, origin: Origin | None) -> Undecoded
 
 def from_raw(file: BufferedReader) -> Iterator[Finding]:
     """Everything in raw bytes, as they come."""
-    packets = RawPackets()
+    packets = PacketStream(PingRoles())
     while chunk := file.read1(CHUNK_SIZE):
         yield from packets.feed(chunk)
     yield from packets.finish()
@@ -187,7 +231,7 @@ def looks_like_text(probe: bytes) -> bool:
 
 def from_hex(file: BufferedReader) -> Iterator[Finding]:
     """Everything in hex text, line by line."""
-    packets = RawPackets()
+    packets = PacketStream(PingRoles())
     text = HexText()
     try:
         while line := file.readline(HEX_LINE_MAX):
@@ -196,4 +240,6 @@ def from_hex(file: BufferedReader) -> Iterator[Finding]:
     except WireError as wrong:
         yield undecoded(wrong, 0, None)
         return
+    if not text.byte_count:
+        yield Undecoded(offset=0, reason="the text holds no bytes")
     yield from packets.finish()

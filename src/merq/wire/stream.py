@@ -121,11 +121,8 @@ class PacketSplitter:
 
 def packet_length(data: bytes, at: int) -> int:
     """How many bytes the packet takes whose BaseHeader is at `at`, its SessionHeader included."""
-    version: int
-    flags: int
-    signature: int
-    size: int
-    version, flags, signature, size = _HEAD.unpack_from(data, at)
+    head: tuple[int, int, int, int] = _HEAD.unpack_from(data, at)
+    version, flags, signature, size = head
     if version != _VERSION or signature != _SIGNATURE:
         raise WireError(
             f"no packet starts here: version {version:#x} and signature {signature:#x} where "

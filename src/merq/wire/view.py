@@ -28,7 +28,6 @@ _BASE_RARE: Final = 0x0128  # IN, DH and TR: left to the full parser
 
 # [MS-MQMQ] 2.2.19.2, bits of UserHeader.Flags.
 _HOPS: Final = 0x0000001F
-_MODE: Final = 0x00000060
 _RECOVERABLE: Final = 0x00000020
 _NEGATIVE_JOURNAL: Final = 0x00000100
 _POSITIVE_JOURNAL: Final = 0x00000200
@@ -36,12 +35,16 @@ _OTHER_NAMES: Final = 0x0007E000  # AQ and RQ
 _SECURITY: Final = 0x00080000
 _TRANSACTION: Final = 0x00100000
 _PROPERTIES: Final = 0x00200000
-_USER_RARE: Final = 0x12C00000  # CQ, MQ, AH and HH: left to the full parser
+_CONNECTOR: Final = 0x00400000
+# CQ, MQ, AH and HH are left to the full parser; MP must be set, and no mode above recoverable is.
+_USER_PLAIN_MASK: Final = 0x12C00000 | _PROPERTIES | 0x00000040
+_OPTIONAL: Final = _OTHER_NAMES | _SECURITY | _TRANSACTION
 
 _HOPS_MAX: Final = 0x1D
 _LABEL_MAX: Final = 0xFA
-_USER_FIXED_END: Final = 64
+_NAMES_AT: Final = 64
 _PROPERTIES_SIZE: Final = 56
+_PLAIN_MIN: Final = _NAMES_AT + _PROPERTIES_SIZE
 _TRANSACTION_SIZE: Final = 20
 _SECURITY_SIZE: Final = 16
 
@@ -49,9 +52,9 @@ _SECURITY_SIZE: Final = 16
 _FIXED: Final = struct.Struct("<BxHII48xI")
 # Label length, message size, allocated size, extension size of the MessagePropertiesHeader.
 _PROPERTIES_FIXED: Final = struct.Struct("<xB30xII12xI")
-_TRANSACTION_FIXED: Final = struct.Struct("<IQII")
+# Flags, number and previous number of the TransactionHeader.
+_TRANSACTION_FIXED: Final = struct.Struct("<I8xII")
 _SECURITY_FIXED: Final = struct.Struct("<HHHHII")
-_U16: Final = struct.Struct("<H")
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
 
@@ -59,20 +62,23 @@ _U64: Final = struct.Struct("<Q")
 _NAME_SIZES: Final = (0, 0, 4, 4, 4, 16, 20)
 
 
+def is_text(packet: bytes, start: int, end: int) -> bool:
+    """Whether the only null character is the last; False where it takes a closer look."""
+    # In plain text the first pair of zeros is the terminator, or starts in the high byte before.
+    return packet[end - 1] == 0 and packet.find(b"\0\0", start, end) >= end - 3
+
+
 @final
 class MessageView:
     """[MS-MQMQ] 2.2.20: the fields of a packet that was found to be in order."""
 
     __slots__ = (
-        "_admin_at",
         "_body_at",
         "_body_length",
         "_destination_end",
         "_label_length",
+        "_names_end",
         "_properties_at",
-        "_response_at",
-        "_response_end",
-        "_security_at",
         "base_flags",
         "packet",
         "packet_size",
@@ -84,10 +90,7 @@ class MessageView:
     base_flags: int
     user_flags: int
     _destination_end: int
-    _admin_at: int
-    _response_at: int
-    _response_end: int
-    _security_at: int
+    _names_end: int
     _properties_at: int
     _label_length: int
     _body_at: int
@@ -98,141 +101,118 @@ class MessageView:
         if not self._is_plain():
             self._study()
 
-    def _is_plain(self) -> bool:
+    # One pass without calls for the commonest packet: in plain Python a call costs as much as
+    # the check that it makes.
+    def _is_plain(self) -> bool:  # noqa: C901, PLR0911
         """Checks the common forms; False leaves the packet to the full parser."""
         packet = self.packet
         length = len(packet)
-        if length < _USER_FIXED_END + _PROPERTIES_SIZE:
+        if length < _PLAIN_MIN:
             return False
-        version: int
-        signature: int
-        base_flags: int
-        size: int
-        flags: int
-        version, base_flags, signature, size, flags = _FIXED.unpack_from(packet)
+        fixed: tuple[int, int, int, int, int] = _FIXED.unpack_from(packet)
+        version, base_flags, signature, size, flags = fixed
         if (
             version != _VERSION
             or signature != _SIGNATURE
-            or size > _PACKET_SIZE_MAX
             or base_flags & _BASE_RARE
-            or flags & (_USER_RARE | _PROPERTIES) != _PROPERTIES
-            or flags & _MODE > _RECOVERABLE
+            or flags & _USER_PLAIN_MASK != _PROPERTIES
             or flags & _HOPS > _HOPS_MAX
-            or length != (size + _SESSION_SIZE if base_flags & _SESSION else size)
+            or size > _PACKET_SIZE_MAX
         ):
             return False
-        if base_flags & _SESSION and not (packet[size + 12] or packet[size + 13]):
-            return False  # WindowSize 0
-        self.base_flags = base_flags
-        self.user_flags = flags
-        self.packet_size = size
+        if base_flags & _SESSION:
+            if length != size + _SESSION_SIZE or not packet[size + 12] | packet[size + 13]:
+                return False
+        elif length != size:
+            return False
 
         kind = flags >> 10 & 7
         if kind == 7:
-            at = self._direct_name_end(_USER_FIXED_END)
+            end = _NAMES_AT + 2 + (packet[_NAMES_AT] | packet[_NAMES_AT + 1] << 8)
+            if end & 1 or end < _NAMES_AT + 4 or end > size or not is_text(packet, 66, end):
+                return False
+            at = end + 3 & ~3
         elif kind in (0, 3, 5):
-            at = _USER_FIXED_END + _NAME_SIZES[kind]
+            at = _NAMES_AT + _NAME_SIZES[kind]
         else:
             return False
-        self._destination_end = self._admin_at = self._response_at = self._response_end = at
-        if at and flags & _OTHER_NAMES:
-            at = self._skip_other_names(at, flags)
-        self._security_at = at
-        if at and flags & (_TRANSACTION | _SECURITY):
-            at = self._skip_transaction_and_security(at, flags)
-        return at != 0 and self._plain_properties(at)
+        self.packet_size = size
+        self.base_flags = base_flags
+        self.user_flags = flags
+        self._destination_end = self._names_end = at
+        if flags & _OPTIONAL:
+            at = self._skip_optional(at, flags)
+            if at == 0:
+                return False
 
-    def _plain_properties(self, at: int) -> bool:
-        """Checks the MessagePropertiesHeader at `at`, the last that is plain."""
-        packet, size = self.packet, self.packet_size
         if at + _PROPERTIES_SIZE > size:
             return False
-        characters: int
-        body: int
-        allocated: int
-        extension: int
-        characters, body, allocated, extension = _PROPERTIES_FIXED.unpack_from(packet, at)
+        sizes: tuple[int, int, int, int] = _PROPERTIES_FIXED.unpack_from(packet, at)
+        characters, body, allocated, extension = sizes
         self._properties_at = at
         self._label_length = characters
         at += _PROPERTIES_SIZE
         if characters:
             end = at + 2 * characters
-            if characters > _LABEL_MAX or end > size or not self._is_text(at, end):
+            if characters > _LABEL_MAX or end > size or not is_text(packet, at, end):
                 return False
             at = end
-        at += extension
-        self._body_at = at
+        self._body_at = at = at + extension
         self._body_length = body
-        at += max(body, allocated)
-        return (at + 3) & ~3 == size
+        # [MS-MQQB] 3.1.7.1.5: an encrypted body takes AllocationBodySize bytes.
+        return at + (body if body > allocated else allocated) + 3 & ~3 == size  # noqa: FURB136
 
-    def _is_text(self, start: int, end: int) -> bool:
-        """Whether the only null character is the last; False where it takes a closer look."""
-        packet = self.packet
-        # In plain text the first pair of zeros is the terminator, or starts in the high byte
-        # before it.
-        return packet[end - 1] == 0 and packet.find(b"\0\0", start, end) >= end - 3
-
-    def _direct_name_end(self, at: int) -> int:
-        """Where the direct name at `at` ends, filling included; 0 if it is not plain."""
-        packet = self.packet
-        end = at + 2 + (packet[at] | packet[at + 1] << 8)
-        if end & 1 or end < at + 4 or end > self.packet_size or not self._is_text(at + 2, end):
-            return 0
-        return (end + 3) & ~3
-
-    def _name_end(self, kind: int, at: int) -> int:
-        if at + 2 > self.packet_size:
-            return 0
-        return self._direct_name_end(at) if kind == 7 else at + _NAME_SIZES[kind]
-
-    def _skip_other_names(self, at: int, flags: int) -> int:
-        """Past the administration and response queues; 0 if they are not plain."""
-        admin, response = flags >> 13 & 7, flags >> 16 & 7
-        if admin in (1, 4):
-            return 0
-        at = self._name_end(admin, at)
-        self._response_at = at
-        if at:
-            at = self._name_end(response, at)
-        self._response_end = at
-        return at
-
-    def _skip_transaction_and_security(self, at: int, flags: int) -> int:
-        """Past the TransactionHeader and SecurityHeader; 0 if they are not plain."""
+    def _skip_optional(self, at: int, flags: int) -> int:
+        """Past other names, TransactionHeader and SecurityHeader; 0 if they are not plain."""
         packet, size = self.packet, self.packet_size
-        own: int
+        if flags & _OTHER_NAMES:
+            admin, response = flags >> 13 & 7, flags >> 16 & 7
+            if admin in (1, 4):
+                return 0
+            at = self._name_end(admin, at)
+            if at:
+                at = self._name_end(response, at)
+            if at == 0:
+                return 0
+            self._names_end = at
         if flags & _TRANSACTION:
             if at + _TRANSACTION_SIZE > size or not flags & _RECOVERABLE:
                 return 0
-            sequence_number: int
-            previous: int
-            own, _, sequence_number, previous = _TRANSACTION_FIXED.unpack_from(packet, at)
+            place: tuple[int, int, int] = _TRANSACTION_FIXED.unpack_from(packet, at)
+            own, sequence_number, previous = place
             if own & 1 or sequence_number == 0 or previous == _SEQUENCE_MAX:
                 return 0
             at += _TRANSACTION_SIZE
-        self._security_at = at
-        if flags & _SECURITY:
-            if at + _SECURITY_SIZE > size:
-                return 0
-            sender: int
-            key: int
-            signature: int
-            cert: int
-            provider: int
-            own, sender, key, signature, cert, provider = _SECURITY_FIXED.unpack_from(packet, at)
-            # A sender's SID is plain; a queue manager's GUID, an alternative provider or nothing
-            # at all is for the full parser.
-            if (
-                own & 0x000F != 1
-                or provider
-                or cert > 0xFFFF
-                or not sender | key | signature | cert
-            ):
-                return 0
-            at += _SECURITY_SIZE + (sender + 3 & ~3) + (key + 3 & ~3)
-            at += (signature + 3 & ~3) + (cert + 3 & ~3)
+        return self._skip_security(at) if flags & _SECURITY else at
+
+    def _skip_security(self, at: int) -> int:
+        """Past the SecurityHeader; 0 if it is not plain.
+
+        A sender's SID is plain; a queue manager's GUID, an alternative provider or no item at all
+        is for the full parser.
+        """
+        if at + _SECURITY_SIZE > self.packet_size:
+            return 0
+        fixed: tuple[int, int, int, int, int, int] = _SECURITY_FIXED.unpack_from(self.packet, at)
+        own, sender, key, signature, cert, provider = fixed
+        if own & 0x000F != 1 or provider or cert > 0xFFFF or not sender | key | signature | cert:
+            return 0
+        at += _SECURITY_SIZE + (sender + 3 & ~3)
+        if key | signature | cert:
+            at += (key + 3 & ~3) + (signature + 3 & ~3) + (cert + 3 & ~3)
         return at
+
+    def _name_end(self, kind: int, at: int) -> int:
+        """Where the name at `at` ends, filling included; 0 if it is not plain."""
+        if kind != 7:
+            return at + _NAME_SIZES[kind]
+        if at + 2 > self.packet_size:
+            return 0
+        packet = self.packet
+        end = at + 2 + (packet[at] | packet[at + 1] << 8)
+        if end & 1 or end < at + 4 or end > self.packet_size or not is_text(packet, at + 2, end):
+            return 0
+        return end + 3 & ~3
 
     def _study(self) -> None:
         """Lets the full parser decide, and takes the offsets from what it found."""
@@ -241,16 +221,14 @@ class MessageView:
         self.base_flags = message.base_header.flags.pack()
         self.user_flags = user.fields.flags.pack()
         self.packet_size = message.base_header.packet_size
-        at = _USER_FIXED_END
+        at = _NAMES_AT
         at += 0 if user.destination_queue is None else len(user.destination_queue.pack())
-        self._destination_end = self._admin_at = at
+        self._destination_end = at
         at += 0 if user.admin_queue is None else len(user.admin_queue.pack())
-        self._response_at = at
         at += 0 if user.response_queue is None else len(user.response_queue.pack())
-        self._response_end = at
+        self._names_end = at
         at += 0 if user.connector_type is None else 16
         at += 0 if message.transaction_header is None else len(message.transaction_header.pack())
-        self._security_at = at
         at += 0 if message.security_header is None else len(message.security_header.pack())
         self._properties_at = at
         self._label_length = properties.fields.label_length
@@ -304,7 +282,10 @@ class MessageView:
     @property
     def destination(self) -> bytes:
         """The destination's name as it lies in the packet, without what fills it up."""
-        return self._name(self.user_flags >> 10 & 7, _USER_FIXED_END, self._destination_end)
+        packet = self.packet
+        if self.user_flags >> 10 & 7 == 7:
+            return packet[_NAMES_AT + 2 : _NAMES_AT + (packet[64] | packet[65] << 8)]
+        return packet[_NAMES_AT : self._destination_end]
 
     @property
     def admin_queue_type(self) -> int:
@@ -314,7 +295,7 @@ class MessageView:
     @property
     def admin_queue(self) -> bytes:
         """The administration queue's name as it lies in the packet."""
-        return self._name(self.user_flags >> 13 & 7, self._admin_at, self._response_at)
+        return self._name(self.user_flags >> 13 & 7, self._destination_end)
 
     @property
     def response_queue_type(self) -> int:
@@ -324,14 +305,20 @@ class MessageView:
     @property
     def response_queue(self) -> bytes:
         """The response queue's name as it lies in the packet."""
-        return self._name(self.user_flags >> 16 & 7, self._response_at, self._response_end)
+        at = self._raw_name_end(self.user_flags >> 13 & 7, self._destination_end)
+        return self._name(self.user_flags >> 16 & 7, at)
 
-    def _name(self, kind: int, start: int, end: int) -> bytes:
+    def _name(self, kind: int, start: int) -> bytes:
         packet = self.packet
         if kind == 7:
-            count = packet[start] | packet[start + 1] << 8
-            return packet[start + 2 : start + count]
-        return packet[start:end]
+            return packet[start + 2 : start + (packet[start] | packet[start + 1] << 8)]
+        return packet[start : start + _NAME_SIZES[kind]]
+
+    def _raw_name_end(self, kind: int, at: int) -> int:
+        """Where a name that was checked already ends."""
+        if kind == 7:
+            return at + 5 + (self.packet[at] | self.packet[at + 1] << 8) & ~3
+        return at + _NAME_SIZES[kind]
 
     # What identifies a message.
 
@@ -452,8 +439,8 @@ class MessageView:
 
     def _transaction_at(self) -> int:
         assert self.user_flags & _TRANSACTION, "the message is not transactional"
-        has_connector = self.user_flags & 0x00400000
-        return self._response_end + (16 if has_connector else 0)
+        has_connector = self.user_flags & _CONNECTOR
+        return self._names_end + (16 if has_connector else 0)
 
     def _u32(self, at: int) -> int:
         value: int = _U32.unpack_from(self.packet, at)[0]
