@@ -26,8 +26,8 @@ from merq.wire.packet import parse_packet
 from merq.wire.stream import PacketSplitter
 from merq.wire.view import MessageView
 
-ROUNDS = settings(max_examples=200, deadline=None)
-THOROUGH = settings(max_examples=600, deadline=None)
+ROUNDS = settings(max_examples=120, deadline=None)
+THOROUGH = settings(max_examples=250, deadline=None)
 
 
 @pytest.mark.parametrize("form", all_layouts(), ids=lambda form: form.__name__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from itertools import chain, count
 from uuid import UUID
 
 from rich.text import Text
@@ -51,8 +53,14 @@ def _members(node: TraceNode) -> dict[str, object]:
             assert isinstance(items, list)
             items.append(value)
         else:
-            members[child.name] = value
+            members[_free_name(child.name, members)] = value
     return members
+
+
+def _free_name(name: str, members: Mapping[str, object]) -> str:
+    """The name, numbered if it is there already: padding may come more than once."""
+    names = chain([name], (f"{name}_{number}" for number in count(2)))
+    return next(free for free in names if free not in members)
 
 
 def _plain(value: object) -> object:

@@ -290,9 +290,7 @@ def debug(data: bytes) -> DebugHeader:
 @pytest.mark.spec("MS-MQMQ 2.2.20.8")
 def test_a_debug_header_names_a_public_queue_or_none() -> None:
     named, nameless = bytes.fromhex("0100 0000" + GUID_HEX), bytes.fromhex("0000 0000")
-    header = DebugHeader(
-        fields=DebugFields(flags=DebugFlags(queue_type=1)), queue_identifier=GUID
-    )
+    header = DebugHeader(fields=DebugFields(flags=DebugFlags(queue_type=1)), queue_identifier=GUID)
     assert debug(named) == header
     assert header.pack() == named
     assert debug(nameless) == DebugHeader(fields=DebugFields(flags=DebugFlags(queue_type=0)))

@@ -84,7 +84,9 @@ def test_text_without_a_terminator_or_of_odd_size_is_refused(data: str, size: in
     assert (caught.value.offset, caught.value.field) == (1, "header.text")
 
 
-@pytest.mark.parametrize(("data", "at"), [("610000000000", 1), ("00000000", 0), ("000061000000", 0)])
+@pytest.mark.parametrize(
+    ("data", "at"), [("610000000000", 1), ("00000000", 0), ("000061000000", 0)]
+)
 def test_text_that_ends_early_is_refused(data: str, at: int) -> None:
     with pytest.raises(WireError, match=f"ends the text early, at {at}") as caught:
         Reader(bytes.fromhex(data)).wide(len(data) // 2, "text")
