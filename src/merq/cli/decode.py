@@ -73,8 +73,8 @@ def decode(
 
     \b
     merq decode capture.pcapng
-    tcpdump -w - port 1801 | merq decode --json
-    echo '10 C0 0B 00 4C 49 4F 52 20 00 00 00 FF FF FF FF \\
+    tcpdump -U -w - port 1801 | merq decode --json
+    echo '10 C0 0B 00 4C 49 4F 52 20 00 00 00 FF FF FF FF
           00 00 03 00 D8 05 00 00 C0 D4 01 00 00 00 40 00' | merq decode
     merq decode --json capture.pcap | jq 'select(.packet == "UserMessage") | .user_header'
     """
