@@ -163,6 +163,8 @@ class MQFAddressHeader:
             reason = f"{fields.header_size} bytes are said, {reader.end - start} are left"
             raise reader.fail(reason, "header_size", offset=start)
         elements: list[MQFFormatNameElement] = []
+        if not fields.element_count:
+            reader.note("format_name_list", reader.position, 0, [])
         with reader.bounded(start + fields.header_size):
             for index in range(fields.element_count):
                 with reader.part(f"format_name_list[{index}]"):

@@ -109,7 +109,7 @@ def test_a_base_header_that_opens_no_packet_is_refused(data: str, offset: int, f
 def test_a_packet_of_4_mib_is_the_largest() -> None:
     largest = bytes.fromhex("10 00 0300 4c494f52 00004000 ffffffff")
     assert BaseHeader.parse(largest).packet_size == 0x00400000
-    with pytest.raises(WireError, match="0x400001 is outside 0x10..0x400000"):
+    with pytest.raises(WireError, match=r"0x400001 is outside 0x10\.\.0x400000"):
         BaseHeader(flags=BaseFlags(), packet_size=0x00400001).pack()
 
 
