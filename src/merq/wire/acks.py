@@ -35,8 +35,13 @@ ORDER_ACK_LABEL = "QM Ordering Ack"
 ACK_BODY_SIZE = 0x24
 FINAL_ACK_CLASS_MIN = 0x4000
 
-_ACK_FLAGS = UserFlags(delivery_mode=RECOVERABLE, destination_queue_type=DIRECT).pack()
-"""[MS-MQQB] 2.2.4, 2.2.5: MP, DM and DQ; all other bits of UserHeader.Flags are 0."""
+_ACK_FLAGS = (
+    UserFlags(delivery_mode=RECOVERABLE, destination_queue_type=DIRECT).pack()
+    | dict(UserFlags.BITS)["hop_count"].mask
+    | UserFlags.RESERVED_MASK
+)
+"""[MS-MQQB] 2.2.4, 2.2.5: MP, DM and DQ may be set in UserHeader.Flags, and nothing else that means
+something; routing servers count in RC, and reserved bits are ignored."""
 
 
 @layout("MS-MQQB 2.2.4.1", size=ACK_BODY_SIZE)

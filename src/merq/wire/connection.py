@@ -118,7 +118,8 @@ class InternalPacket(Generic[_H]):
         """The bytes."""
         data = self.base_header.pack() + self.internal_header.pack() + self.header.pack()
         if problem := self._problem(len(data)):
-            raise WireError(problem, field=type(self).__name__)
+            reason, field, _ = problem
+            raise WireError(reason, field=f"{type(self).__name__}.{field}")
         return data
 
     @classmethod
@@ -129,19 +130,25 @@ class InternalPacket(Generic[_H]):
         reader.finish()
         packet = cls(base_header=base, internal_header=internal, header=header)  # type: ignore[arg-type]
         if problem := packet._problem(reader.position):
-            raise reader.fail(problem, "base_header", offset=0)
+            reason, field, offset = problem
+            raise reader.fail(reason, field, offset=offset)
         return packet
 
-    def _problem(self, size: int) -> str:
-        if not self.base_header.flags.internal:
-            return "IN is clear in an internal packet"
-        if self.internal_header.flags.packet_type != self.PACKET_TYPE:
-            return f"PT is {self.internal_header.flags.packet_type}, not {self.PACKET_TYPE}"
-        if self.FORM is SessionHeader and not self.base_header.flags.session_header:
-            return "SH is clear in a SessionAck packet"
+    def _problem(self, size: int) -> tuple[str, str, int] | None:
+        """What the headers say that cannot be true together, in which field and where."""
+        found = self.internal_header.flags.packet_type
+        flags = self.base_header.flags
+        if not flags.internal:
+            return "IN is clear in an internal packet", "base_header.flags", 2
+        if found != self.PACKET_TYPE:
+            reason = f"PT is {found}, not {self.PACKET_TYPE}"
+            return reason, "internal_header.flags", BaseHeader.SIZE + 2
+        if self.FORM is SessionHeader and not flags.session_header:
+            return "SH is clear in a SessionAck packet", "base_header.flags", 2
         if self.base_header.packet_size != size:
-            return f"PacketSize is {self.base_header.packet_size}, the packet has {size} bytes"
-        return ""
+            reason = f"PacketSize is {self.base_header.packet_size}, the packet has {size} bytes"
+            return reason, "base_header.packet_size", 8
+        return None
 
 
 class EstablishConnection(InternalPacket[EstablishConnectionHeader]):

@@ -36,7 +36,7 @@ class _Part(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
-    """[MS-MQMQ] 2.2.20, [MS-MQRR] 2.2.5.1: one whole message.
+    """[MS-MQMQ] 2.2.20, [MS-MQRR] 2.2.5.1, 2.2.5.1.1, 2.2.5.1.2: one whole message.
 
     The order of the optional headers is the document's; any other order is malformed. SRMPEnvelope
     and CompoundMessage are there if and only if the message came by HTTP.

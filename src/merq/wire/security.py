@@ -65,10 +65,11 @@ class ProviderInfo:
 
     provider_type: int
     provider_name: str
-    padding: bytes = field(default=b"", compare=False, repr=False)
 
     def pack(self) -> bytes:
         """The bytes, without what aligns the next item."""
+        if not 0 <= self.provider_type <= 0xFFFFFFFF:
+            raise WireError(f"{self.provider_type} does not fit in 32 bits", field="ProviderType")
         return self.provider_type.to_bytes(4, "little") + pack_wide(
             self.provider_name, "provider_name"
         )

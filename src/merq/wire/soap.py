@@ -42,21 +42,24 @@ class TextSection:
     reserved: int = field(default=0, compare=False, repr=False)
     padding: bytes | None = field(default=None, compare=False, repr=False)
 
-    def pack(self) -> bytes:
-        """The bytes."""
+    def pack(self, at: int = 0) -> bytes:
+        """The bytes, for a place `at` bytes into the header."""
         text = b"" if self.data is None else pack_wide(self.data, "TextSection.data")
         fields = SectionFields(
             section_id=self.section_id, reserved=self.reserved, data_length=len(text) // 2
         )
-        tail = padding_for(len(text)) if self.padding is None else self.padding
+        tail = padding_for(at + len(text)) if self.padding is None else self.padding
         return fields.pack() + text + tail
 
     @classmethod
-    def unpack(cls, reader: Reader, *, expected: int | None, next_id: int | None = None) -> Self:
+    def unpack(
+        cls, reader: Reader, origin: int, *, expected: int | None = None, next_id: int | None = None
+    ) -> Self:
         """The section at the reader's position.
 
         Args:
             reader: Where to read.
+            origin: Where the header begins, from which boundaries are counted.
             expected: The identifier that must stand there, if only one may.
             next_id: The identifier that follows. The documents do not say whether it starts on a
                 4-byte boundary, so its place decides; where both places fit, the boundary wins.
@@ -68,10 +71,10 @@ class TextSection:
             raise reader.fail(reason, "section_id", offset=start)
         size = fields.data_length * 2
         text = reader.wide(size, "data") if size else None
-        if next_id is not None and _follows_at_once(reader, start, next_id):
+        if next_id is not None and _follows_at_once(reader, origin, next_id):
             padding = b""
         else:
-            padding = reader.pad_if_there(start)
+            padding = reader.pad_if_there(origin)
         return cls(
             section_id=fields.section_id, data=text, reserved=fields.reserved, padding=padding
         )
@@ -107,15 +110,19 @@ class SoapHeader:
         found = (self.header.section_id, self.body.section_id)
         if found != (SOAP_HEADER_ID, SOAP_BODY_ID):
             raise WireError(f"sections {found} are not header and body", field="SoapHeader")
-        return self.header.pack() + self.body.pack()
+        header = self.header.pack()
+        return header + self.body.pack(len(header))
 
     @classmethod
     def unpack(cls, reader: Reader) -> Self:
         """The header at the reader's position."""
+        origin = reader.position
         with reader.part("header"):
-            header = TextSection.unpack(reader, expected=SOAP_HEADER_ID, next_id=SOAP_BODY_ID)
+            header = TextSection.unpack(
+                reader, origin, expected=SOAP_HEADER_ID, next_id=SOAP_BODY_ID
+            )
         with reader.part("body"):
-            body = TextSection.unpack(reader, expected=SOAP_BODY_ID)
+            body = TextSection.unpack(reader, origin, expected=SOAP_BODY_ID)
         return cls(header=header, body=body)
 
 
@@ -132,7 +139,7 @@ class SRMPEnvelopeHeader:
     @classmethod
     def unpack(cls, reader: Reader) -> Self:
         """The header at the reader's position."""
-        return cls(envelope=TextSection.unpack(reader, expected=None))
+        return cls(envelope=TextSection.unpack(reader, reader.position))
 
 
 @layout("MS-MQRR 2.2.5.1.2.2", size=16)

@@ -24,9 +24,7 @@ SOURCE_HEX = "00112233 4455 6677 8899 aabbccddeeff"
 SENDER_HEX = "f0f1f2f3 f4f5 f6f7 f8f9 fafbfcfdfeff"
 NAME = r"TCP:10.0.0.1\PRIVATE$\order_queue$"  # 34 characters
 NAME_HEX = "4600" + NAME.encode("utf-16-le").hex() + "0000"
-LABEL_HEX = (
-    "5100 4d00 2000 4f00 7200 6400 6500 7200 6900 6e00 6700 2000 4100 6300 6b00 0000"
-)
+LABEL_HEX = "5100 4d00 2000 4f00 7200 6400 6500 7200 6900 6e00 6700 2000 4100 6300 6b00 0000"
 ORDER_BODY_HEX = "07000000 44332211 05000000 04000000" + "00" * 20
 FINAL_BODY_HEX = "07000000 44332211 05000000 03000000" + SENDER_HEX + "ee080000"
 SEQUENCE = TxSequenceID(ordinal=7, time_stamp=0x11223344)
@@ -89,9 +87,7 @@ def envelope(destination: str | UUID) -> AckEnvelope:
     ],
     ids=["direct", "private"],
 )
-def test_an_order_acknowledgment_is_written_and_read(
-    destination: str | UUID, data: bytes
-) -> None:
+def test_an_order_acknowledgment_is_written_and_read(destination: str | UUID, data: bytes) -> None:
     ack = order_ack(envelope(destination), ORDER_BODY)
     assert ack.pack() == data
     found = parse_packet(data)

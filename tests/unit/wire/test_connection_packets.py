@@ -34,9 +34,7 @@ SESSION = "0100 0200 03000000 0400 0500 4000 0000"
 @pytest.mark.parametrize(
     ("flags", "kind", "refused"), [("0100", 1, False), ("0200", 2, False), ("1300", 3, True)]
 )
-def test_an_internal_header_has_a_type_and_may_refuse(
-    flags: str, kind: int, refused: bool
-) -> None:
+def test_an_internal_header_has_a_type_and_may_refuse(flags: str, kind: int, refused: bool) -> None:
     data = bytes.fromhex("0000" + flags)
     header = InternalHeader(flags=InternalFlags(packet_type=kind, refused=refused))
     assert InternalHeader.parse(data) == header
@@ -280,4 +278,4 @@ def test_an_internal_packet_that_contradicts_itself_is_not_written() -> None:
     ):
         with pytest.raises(WireError, match=reason) as caught:
             wrong.pack()
-        assert caught.value.field == "SessionAck"
+        assert caught.value.field.startswith("SessionAck.")

@@ -1,6 +1,7 @@
 """The Message Packet Structure of remote reads: a message and what its queue manager knows."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -230,7 +231,9 @@ AFTER_AT = EXTENSION_AT + 12
             id="over 4 MiB said",
         ),
         pytest.param(packet("02", SUBQUEUE_HEX[:-2]), AFTER_AT, "subqueue_header", id="SQ cut"),
-        pytest.param(packet("12", SUBQUEUE_HEX), AFTER_AT + 148, "extended_address_header", id="no EA"),
+        pytest.param(
+            packet("12", SUBQUEUE_HEX), AFTER_AT + 148, "extended_address_header", id="no EA"
+        ),
         pytest.param(
             packet("02", "95000000" + SUBQUEUE_HEX[8:]),
             AFTER_AT,
@@ -303,8 +306,9 @@ def test_a_message_longer_than_the_structure_is_refused() -> None:
 def test_a_header_after_the_extension_and_its_flag_go_together(part: str, field: str) -> None:
     full = MessagePacket.parse(packet("13", SUBQUEUE_HEX, "08000000 6100 0000", ADDRESS_HEX))
     bare = MessagePacket.parse(packet("00"))
+    without: dict[str, Any] = {part: None}
     with pytest.raises(WireError, match="the header is missing") as caught:
-        replace(full, **{part: None}).pack()
+        replace(full, **without).pack()
     assert caught.value.field == field
     with pytest.raises(WireError, match="not announced by its flag") as caught:
         replace(bare, **{part: getattr(full, part)}).pack()

@@ -173,9 +173,7 @@ def test_values_that_later_stages_judge_pass_unaltered(value: str) -> None:
         pytest.param(fixed(label=3) + "4800 0000 0000 0000", 56, ".label", id="null inside"),
         pytest.param(fixed(label=2) + "0000 0000", 56, ".label", id="null first"),
         pytest.param(fixed(label=3) + "4800 6900", 56, ".label", id="label beyond the packet"),
-        pytest.param(
-            fixed(extension=5) + "e0e1e2e3", 56, ".extension_data", id="extension beyond"
-        ),
+        pytest.param(fixed(extension=5) + "e0e1e2e3", 56, ".extension_data", id="extension beyond"),
         pytest.param(
             fixed(label=1, extension=7) + "0000 e0e1e2e3e4e5",
             58,

@@ -74,9 +74,7 @@ def test_empty_lists_and_no_signature_take_44_bytes() -> None:
 @pytest.mark.parametrize(
     ("elements", "data"),
     [
-        pytest.param(
-            [PUBLIC], "20000000 6400 0000 01000000 0100 0000" + QUEUE_HEX, id="1, public"
-        ),
+        pytest.param([PUBLIC], "20000000 6400 0000 01000000 0100 0000" + QUEUE_HEX, id="1, public"),
         pytest.param(
             [PRIVATE],
             "24000000 6400 0000 01000000 0200 0000" + QUEUE_HEX + "09000000",
@@ -99,8 +97,11 @@ def test_empty_lists_and_no_signature_take_44_bytes() -> None:
             [direct("a"), PUBLIC, PRIVATE, LIST, direct("")],
             "54000000 6400 0000 05000000"
             "0300 6100 0000"  # ends 2 bytes past a boundary, so that
-            "0100" + QUEUE_HEX +  # needs no filling
-            "0200 0000" + QUEUE_HEX + "09000000"
+            "0100"
+            + QUEUE_HEX  # needs no filling
+            + "0200 0000"
+            + QUEUE_HEX
+            + "09000000"
             "0600 0000" + QUEUE_HEX + "0300 0000",
             id="mixed",
         ),
@@ -115,9 +116,7 @@ def test_empty_lists_and_no_signature_take_44_bytes() -> None:
         ),
     ],
 )
-def test_names_of_every_type_are_read_and_written(
-    elements: list[MQFFormatName], data: str
-) -> None:
+def test_names_of_every_type_are_read_and_written(elements: list[MQFFormatName], data: str) -> None:
     whole = bytes.fromhex(data + AFTER)
     assert read(whole) == header(*elements)
     assert header(*elements).pack() == whole
@@ -171,9 +170,7 @@ def test_reserved_fields_and_padding_are_ignored_and_kept() -> None:
 
 @pytest.mark.spec("MS-MQMQ 2.2.20.3")
 def test_the_signature_at_the_end_of_a_packet_may_come_without_filling() -> None:
-    data = bytes.fromhex(
-        EMPTY_DESTINATION + EMPTY_ADMIN + EMPTY_RESPONSE + "5e01 0000 01000000 d0"
-    )
+    data = bytes.fromhex(EMPTY_DESTINATION + EMPTY_ADMIN + EMPTY_RESPONSE + "5e01 0000 01000000 d0")
     assert read(data) == header(signature=b"\xd0")
     assert read(data).pack() == data
 
@@ -295,8 +292,6 @@ def test_lists_in_another_order_are_not_written() -> None:
 
 
 @pytest.mark.spec("MS-MQMQ 2.2.18.1.4")
-@pytest.mark.parametrize(
-    ("name", "kind"), [(PUBLIC, 1), (PRIVATE, 2), (direct("x"), 3), (LIST, 6)]
-)
+@pytest.mark.parametrize(("name", "kind"), [(PUBLIC, 1), (PRIVATE, 2), (direct("x"), 3), (LIST, 6)])
 def test_an_elements_type_follows_from_its_name(name: MQFFormatName, kind: int) -> None:
     assert MQFFormatNameElement(format_name=name).format_type == kind

@@ -120,6 +120,15 @@ def test_acknowledgments_to_a_direct_name_are_recognised_in_any_case(name: str) 
     assert isinstance(final, FinalAck)
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.1.1", "MS-MQMQ 2.2.19.2")
+@pytest.mark.parametrize(
+    "more", [0x00000003, 0x00000080, 0x01000000, 0xE0000000], ids=["RC", "X1", "X2", "X4"]
+)
+def test_hops_and_reserved_bits_do_not_hide_an_acknowledgment(more: int) -> None:
+    assert isinstance(parse_packet(packet(ORDER_ACK, user_flags=PRIVATE | more)), OrderAck)
+    assert isinstance(parse_packet(packet(RECEIVED, user_flags=PRIVATE | more)), FinalAck)
+
+
 NOT_AN_ACKNOWLEDGMENT = [
     pytest.param({"label": "QM Ordering ack"}, id="label in another case"),
     pytest.param({"label": "QM Ordering Ack "}, id="longer label"),
@@ -147,7 +156,9 @@ NOT_AN_ACKNOWLEDGMENT = [
     ),
     pytest.param({"user_flags": PRIVATE | 0x100}, id="JN"),
     pytest.param({"user_flags": PRIVATE | 0x200}, id="JP"),
-    pytest.param({"user_flags": PRIVATE | 0x4000, "names": bytes.fromhex("04000000 01000000")}, id="AQ"),
+    pytest.param(
+        {"user_flags": PRIVATE | 0x4000, "names": bytes.fromhex("04000000 01000000")}, id="AQ"
+    ),
     pytest.param({"user_flags": PRIVATE | 0x10000}, id="RQ"),
 ]
 

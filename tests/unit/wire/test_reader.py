@@ -62,7 +62,7 @@ def test_text_ends_with_its_only_null_character() -> None:
 
 
 def test_a_null_pair_that_straddles_two_characters_is_no_null_character() -> None:
-    # U+0100 and U+4100: the bytes 00 01 00 41 have zeros next to each other with a 'a' before.
+    # 'a' and U+4100 lie as 61 00 00 41.
     reader = Reader(bytes.fromhex("6100 0041 0000"))
     assert reader.wide(6, "text") == "a\u4100"
 

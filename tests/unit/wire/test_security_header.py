@@ -21,7 +21,9 @@ SID_HEX = "01 02 000000000005 20000000 20020000"  # S-1-5-32-544
 QM_HEX = "00112233 4455 6677 8899 aabbccddeeff"
 
 
-def sizes(*, sender: int = 0, key: int = 0, signature: int = 0, cert: int = 0, info: int = 0) -> str:
+def sizes(
+    *, sender: int = 0, key: int = 0, signature: int = 0, cert: int = 0, info: int = 0
+) -> str:
     return "".join(
         size.to_bytes(width, "little").hex()
         for size, width in ((sender, 2), (key, 2), (signature, 2), (cert, 4), (info, 4))
@@ -109,9 +111,7 @@ def test_unused_flags_and_padding_are_ignored_and_kept() -> None:
     data = bytes.fromhex("00f0" + sizes(key=1, signature=2, cert=3, info=6) + items)
     header = read(data)
     plain = "c0 000000 d0d1 0000 e0e1e2 00 18000000 0000 0000"
-    assert header == read(
-        bytes.fromhex("0000" + sizes(key=1, signature=2, cert=3, info=6) + plain)
-    )
+    assert header == read(bytes.fromhex("0000" + sizes(key=1, signature=2, cert=3, info=6) + plain))
     assert header.pack() == data
 
 
@@ -263,3 +263,9 @@ def test_a_header_whose_sizes_are_not_true_is_not_written(
 )
 def test_a_sid_is_written_as_people_write_it_or_is_none(data: str, text: str | None) -> None:
     assert sid_text(bytes.fromhex(data)) == text
+
+
+@pytest.mark.spec("MS-MQMQ 2.2.20.6")
+def test_a_provider_type_that_does_not_fit_is_not_written() -> None:
+    with pytest.raises(WireError, match="32 bits"):
+        ProviderInfo(provider_type=1 << 32, provider_name="p").pack()

@@ -60,6 +60,24 @@ def test_sections_without_padding_are_read_and_stay_as_they_are(
     assert found.pack() == bytes.fromhex(data)
 
 
+@pytest.mark.spec("MS-MQMQ 2.2.20.7", "MS-MQMQ 2.2.20")
+@pytest.mark.parametrize(
+    ("body", "filling"), [("7800 7900 0000", ""), ("7800 0000", "eeee")], ids=["even", "filled"]
+)
+def test_what_follows_sections_without_padding_starts_on_a_boundary_of_the_packet(
+    body: str, filling: str
+) -> None:
+    text = bytes.fromhex(body)
+    data = bytes.fromhex("2003 0000 03000000 6100 6200 0000")
+    data += bytes.fromhex("8403 0000") + (len(text) // 2).to_bytes(4, "little") + text
+    data += bytes.fromhex(filling)
+    reader = Reader(data + b"next header!")
+    header = SoapHeader.unpack(reader)
+    assert reader.position == len(data)
+    assert header.header.data == "ab"
+    assert header.pack() == data
+
+
 @pytest.mark.spec("MS-MQMQ 2.2.20.7")
 def test_where_both_places_fit_the_boundary_wins() -> None:
     # Padding that happens to be the body's identifier.
@@ -128,9 +146,7 @@ def test_soap_sections_that_do_not_follow_the_document_are_refused(
 @pytest.mark.spec("MS-MQMQ 2.2.20.7")
 @pytest.mark.parametrize(("first", "second"), [(0x384, 0x320), (0x320, 0x320), (0, 0x384)])
 def test_sections_with_other_identifiers_are_not_written(first: int, second: int) -> None:
-    header = SoapHeader(
-        header=TextSection(section_id=first), body=TextSection(section_id=second)
-    )
+    header = SoapHeader(header=TextSection(section_id=first), body=TextSection(section_id=second))
     with pytest.raises(WireError, match="are not header and body") as caught:
         header.pack()
     assert caught.value.field == "SoapHeader"
@@ -202,9 +218,7 @@ def read_compound(data: bytes) -> CompoundMessageHeader:
 def test_a_compound_message_is_read_and_written() -> None:
     data = bytes.fromhex("5802 0000 06000000 03000000 02000000") + b"POSTed" + bytes(2)
     header = CompoundMessageHeader(
-        fields=CompoundFields(
-            header_id=600, http_body_size=6, msg_body_size=3, msg_body_offset=2
-        ),
+        fields=CompoundFields(header_id=600, http_body_size=6, msg_body_size=3, msg_body_offset=2),
         data=b"POSTed",
     )
     assert read_compound(data) == header

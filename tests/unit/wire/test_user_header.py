@@ -156,9 +156,7 @@ def test_reserved_bits_of_a_user_header_are_ignored_and_kept() -> None:
             0xC000,
             QUEUE_HEX + "04030201",
             None,
-            PrivateQueueFormatName(
-                source_queue_manager=QUEUE, private_queue_identifier=0x01020304
-            ),
+            PrivateQueueFormatName(source_queue_manager=QUEUE, private_queue_identifier=0x01020304),
             None,
             id="AQ 6, private elsewhere",
         ),
@@ -208,9 +206,7 @@ def test_reserved_bits_of_a_user_header_are_ignored_and_kept() -> None:
             QUEUE_HEX + "ffffffff",
             None,
             None,
-            PrivateQueueFormatName(
-                source_queue_manager=QUEUE, private_queue_identifier=0xFFFFFFFF
-            ),
+            PrivateQueueFormatName(source_queue_manager=QUEUE, private_queue_identifier=0xFFFFFFFF),
             id="RQ 6, private elsewhere",
         ),
         pytest.param(

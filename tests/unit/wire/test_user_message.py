@@ -212,7 +212,9 @@ def test_a_session_header_on_a_message_is_not_counted(size: int) -> None:
 @pytest.mark.parametrize(
     ("data", "offset", "field"),
     [
-        pytest.param(base(120, "0b00") + SMALLEST[len(base(120)) :], 2, "base_header.flags", id="IN"),
+        pytest.param(
+            base(120, "0b00") + SMALLEST[len(base(120)) :], 2, "base_header.flags", id="IN"
+        ),
         pytest.param(
             base(120, "0301") + SMALLEST[len(base(120)) :], 2, "base_header.flags", id="TR, no DH"
         ),
@@ -290,8 +292,9 @@ def test_a_message_that_contradicts_its_flags_is_refused(
 )
 def test_a_header_and_its_flag_go_together(part: str, field: str) -> None:
     full, small = (UserMessage.parse(bytes.fromhex(data)) for data in (EVERYTHING, SMALLEST))
+    without: dict[str, Any] = {part: None}
     with pytest.raises(WireError, match="the header is missing") as caught:
-        replace(full, **{part: None}).pack()
+        replace(full, **without).pack()
     assert caught.value.field == field
     with pytest.raises(WireError, match="not announced by its flag") as caught:
         replace(small, **{part: getattr(full, part)}).pack()
