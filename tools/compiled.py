@@ -38,6 +38,7 @@ def build() -> None:
         else:
             shutil.copy2(source, COPY / name)
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    install.append("--disable-pip-version-check")
     environment = {**os.environ, "HATCH_BUILD_HOOK_ENABLE_MYPYC": "1"}
     subprocess.run(
         [*install, "--no-build-isolation", f"--target={TARGET}", str(COPY)],

@@ -179,9 +179,9 @@ def _fields(node: TraceNode) -> int:
 
 
 def _values(shown: Any) -> int:
-    """How many fields are shown; flags are one, whatever they are called."""
+    """How many fields are shown; flags are one, and so is an empty list."""
     if isinstance(shown, list):
-        return sum(map(_values, shown))
+        return sum(map(_values, shown)) or 1
     if isinstance(shown, dict) and not shown.keys() >= {"value", "reserved"}:
         return sum(map(_values, shown.values()))
     return 1

@@ -1,0 +1,13 @@
+"""Settings that all tests share."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+# The same examples every time, so that a change is judged by what it changes. MERQ_RANDOM=1 looks
+# for new ones, and remembers those that fail.
+settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
+settings.register_profile("random", deadline=None)
+settings.load_profile("random" if os.environ.get("MERQ_RANDOM") else "repeatable")
