@@ -17,6 +17,7 @@ SESSION_HEADER_SIZE: Final = 16
 PACKET_SIZE_MIN: Final = 20
 """A BaseHeader and the smallest thing that may follow it, an InternalHeader."""
 
+# Numbers that headers.py has too stand here again as Final: the compiled build folds them in.
 _PACKET_SIZE_MAX: Final = 0x00400000
 _VERSION: Final = 0x10
 _SIGNATURE: Final = 0x524F494C

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from merq.wire.message import UserMessage
 
+# Numbers that headers.py has too stand here again as Final: the compiled build folds them in.
 _VERSION: Final = 0x10
 _SIGNATURE: Final = 0x524F494C
 _PACKET_SIZE_MAX: Final = 0x00400000
