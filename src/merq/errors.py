@@ -63,3 +63,38 @@ class CaptureError(MerqError):
 
     def __str__(self) -> str:
         return f"{self.reason} (at offset {self.offset})"
+
+
+class StoreError(MerqError):
+    """The root of what can go wrong with the store; the text says what was being done."""
+
+
+class StoreInUse(StoreError):
+    """Another process has the store open."""
+
+
+class StoreFull(StoreError):
+    """There was no room; the operation did not happen, and the store goes on."""
+
+
+class StoreFailed(StoreError):
+    """The disk failed: what it holds is known again only after the store is opened anew."""
+
+
+class StoreCorrupt(StoreError):
+    """Bytes that had become durable are not what was written.
+
+    Attributes:
+        file: The file's name within the store.
+        offset: Where in the file.
+        reason: What was found and what was expected.
+    """
+
+    def __init__(self, file: str, offset: int, reason: str) -> None:
+        super().__init__(file, offset, reason)
+        self.file = file
+        self.offset = offset
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.file} is corrupt at offset {self.offset}: {self.reason}"

@@ -1,0 +1,49 @@
+"""A log of records that survives what it has acknowledged. Format, version 1.
+
+A store is a folder. All numbers are little-endian; `crc32` is that of zlib.
+
+    DIR/identity                      what the folder is, and whose
+    DIR/lock                          held by the one process that has the store open
+    DIR/log/NNNNNNNNNNNNNNNN.segment  the log in pieces; 16 hex digits, from 1, without holes
+                                      from the oldest that is still needed to the newest
+    DIR/checkpoints/NN….checkpoint    snapshots of what the log adds up to; 16 hex digits
+    DIR/aside/                        bytes that recovery cut off a torn log, kept for people
+
+**Positions.** A place in the log is a 64-bit number: segment number in the upper half, offset in
+the segment in the lower. Positions grow along the log.
+
+**identity**, 48 bytes: `MERQSTOR` (8), version u32 = 1, zero u32, store id (16 bytes), time of
+creation in seconds since 1970 u64, zero u32, crc32 of the 44 bytes before it u32.
+
+**Segment**: a header of 64 bytes, then frames. Header: `MERQSEGM` (8), version u32 = 1, zero u32,
+segment number u64, store id (16 bytes), sequence number of its first frame u64, zeros (12), crc32
+of the 60 bytes before it u32. Space is reserved ahead, so a segment usually ends with zeros.
+
+**Frame**: what was appended in one piece, and comes back whole or not at all. Header of 32 bytes:
+`FRAM` (4), length of the payload u32, sequence number u64 (1, 2, 3 … along the whole log), the
+position up to which the log was known to be durable when the frame was written u64, number of
+records u32, crc32 of the 28 bytes before it and the payload u32. Then the payload and zeros up to a
+multiple of 8. A frame never spans two segments.
+
+**Payload**: the records one after the other, each with a header of 8 bytes: length of its data u32,
+kind u8, zeros (3). What kinds there are and what their data means is the business of whoever writes
+them; kind 0 does not exist.
+
+**Checkpoint**: a header of 64 bytes, then sections. Header: `MERQCKPT` (8), version u32 = 1, number
+of sections u32, store id (16 bytes), position up to which the log is contained in the checkpoint
+u64, sequence number of the next frame there u64, zeros (12), crc32 of the 60 bytes before it u32.
+Section: length u64, crc32 of the data u32, kind u32, data. A checkpoint is written under another
+name, made durable and renamed; the newest whole one counts.
+
+**Where the log ends.** Frames are read from the newest checkpoint on. A place without a frame
+(zeros to the end of the segment) is where the segment ends. Anything else that is not a whole frame
+with the next sequence number is *torn* if nothing shows that it had become durable: it is cut off
+and kept in `aside`. It is *corrupt*, and the store is refused with file and offset, if a later
+whole frame says that the log was durable beyond this place, or if a later segment exists: that
+frame, or the segment's first sync, came after everything before it was on disk. The newest segment
+may lack its header if no frame is in it: it was begun and never became durable.
+
+What this package does: `disk` touches files (nothing else does), `records` knows frames, `log`
+appends and reads, `recovery` opens, `checkpoints` keeps snapshots, `commit` lets many wait for one
+sync. It knows nothing of queues or messages.
+"""

@@ -1,0 +1,142 @@
+"""Checkpoints: what the log adds up to at a position, so that opening need not read all of it.
+
+What is in the sections is the business of whoever writes them.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from uuid import UUID
+from zlib import crc32
+
+from merq.errors import StoreCorrupt, StoreFull
+from merq.store.disk import Disk, LogFile
+from merq.store.log import VERSION
+
+CHECKPOINT_MAGIC: Final = b"MERQCKPT"
+CHECKPOINT_HEADER_SIZE: Final = 64
+SECTIONS_MAX: Final = 1 << 16
+
+_HEADER: Final = struct.Struct("<8sII16sQQ12x")
+_SECTION: Final = struct.Struct("<QII")
+
+
+class Section(NamedTuple):
+    """A kind and data."""
+
+    kind: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A snapshot: the log up to `position` is contained, `next_sequence` is the frame there."""
+
+    number: int
+    position: int
+    next_sequence: int
+    sections: tuple[Section, ...]
+
+
+def checkpoint_name(number: int) -> str:
+    """The file of a checkpoint."""
+    return f"checkpoints/{number:016x}.checkpoint"
+
+
+def write_checkpoint(disk: Disk, store_id: UUID, checkpoint: Checkpoint) -> None:
+    """Writes a checkpoint, durably, and removes those before it.
+
+    Raises:
+        StoreFull: There was no room; the checkpoint before it stays.
+    """
+    assert len(checkpoint.sections) <= SECTIONS_MAX
+    name = checkpoint_name(checkpoint.number)
+    draft = "checkpoints/draft"
+    if disk.exists(draft):
+        disk.remove(draft)
+    file = disk.create(draft)
+    try:
+        _write_all(file, store_id, checkpoint)
+        file.sync()
+    except StoreFull:
+        file.close()
+        disk.remove(draft)
+        raise
+    file.close()
+    disk.rename(draft, name)
+    disk.sync_folder("checkpoints")
+    for old in checkpoint_numbers(disk):
+        if old < checkpoint.number:
+            disk.remove(checkpoint_name(old))
+
+
+def _write_all(file: LogFile, store_id: UUID, checkpoint: Checkpoint) -> None:
+    head = _HEADER.pack(
+        CHECKPOINT_MAGIC,
+        VERSION,
+        len(checkpoint.sections),
+        store_id.bytes,
+        checkpoint.position,
+        checkpoint.next_sequence,
+    )
+    file.write(0, head + crc32(head).to_bytes(4, "little"))
+    at = CHECKPOINT_HEADER_SIZE
+    for kind, data in checkpoint.sections:
+        file.write(at, _SECTION.pack(len(data), crc32(data), kind))
+        file.write(at + _SECTION.size, data)
+        at += _SECTION.size + len(data)
+
+
+def checkpoint_numbers(disk: Disk) -> list[int]:
+    """The checkpoints that are there, the oldest first."""
+    names = disk.names("checkpoints")
+    return [int(name[:16], 16) for name in names if name.endswith(".checkpoint")]
+
+
+def newest_checkpoint(disk: Disk, store_id: UUID) -> Checkpoint | None:
+    """The newest checkpoint, or None if none was ever written.
+
+    Raises:
+        StoreCorrupt: It is not what was written. It was durable before it had its name.
+    """
+    numbers = checkpoint_numbers(disk)
+    return _read(disk, store_id, numbers[-1]) if numbers else None
+
+
+def _read(disk: Disk, store_id: UUID, number: int) -> Checkpoint:
+    name = checkpoint_name(number)
+    file = disk.open(name)
+    try:
+        size = file.size()
+        head = file.read(0, CHECKPOINT_HEADER_SIZE)
+        if (
+            len(head) < CHECKPOINT_HEADER_SIZE
+            or int.from_bytes(head[60:], "little") != crc32(head[:60])
+            or head[:8] != CHECKPOINT_MAGIC
+        ):
+            raise StoreCorrupt(name, 0, "the header's checksum is wrong")
+        _, version, count, owner, position, sequence = _HEADER.unpack_from(head)
+        if version != VERSION or owner != store_id.bytes:
+            raise StoreCorrupt(name, 8, f"version {version} of store {UUID(bytes=owner)}")
+        sections: list[Section] = []
+        at = CHECKPOINT_HEADER_SIZE
+        for _ in range(count):
+            entry = file.read(at, _SECTION.size)
+            if len(entry) < _SECTION.size:
+                raise StoreCorrupt(name, at, "a section is missing")
+            length, checksum, kind = _SECTION.unpack(entry)
+            start = at + _SECTION.size
+            if length > size - start:
+                raise StoreCorrupt(name, at, f"a section of {length} bytes goes beyond the file")
+            data = file.read(start, length)
+            if crc32(data) != checksum:
+                raise StoreCorrupt(name, start, f"the checksum of section {kind} is wrong")
+            sections.append(Section(kind, data))
+            at = start + length
+    finally:
+        file.close()
+    return Checkpoint(
+        number=number, position=position, next_sequence=sequence, sections=tuple(sections)
+    )

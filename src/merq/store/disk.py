@@ -1,0 +1,227 @@
+"""The only module that touches files.
+
+`Disk` and `LogFile` are what the store needs of a disk. `FileDisk` is a folder of the operating
+system; `merq.testing` has another, which tears, forgets and fills up.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Protocol
+
+from merq.errors import StoreFailed, StoreFull, StoreInUse
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class LogFile(Protocol):
+    """A file that is written at places of the writer's choice and made durable on demand."""
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Writes all of `data`, or raises StoreFull or StoreFailed."""
+
+    def reserve(self, size: int) -> None:
+        """Makes room, zeros to whoever reads them, so that writing up to `size` cannot fail."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The bytes there; fewer at the end of the file."""
+
+    def sync(self) -> None:
+        """Returns when everything written would survive power loss."""
+
+    def truncate(self, size: int) -> None:
+        """Cuts the file off."""
+
+    def size(self) -> int:
+        """How long the file is."""
+
+    def close(self) -> None:
+        """Gives the file back."""
+
+
+class Disk(Protocol):
+    """A folder. Names have `/` between folder and file."""
+
+    def lock(self) -> None:
+        """Takes the folder for this process alone, or raises StoreInUse."""
+
+    def unlock(self) -> None:
+        """Gives the folder back."""
+
+    def create(self, name: str) -> LogFile:
+        """A new file; it must not exist."""
+
+    def open(self, name: str) -> LogFile:
+        """A file that exists."""
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+
+    def names(self, folder: str) -> list[str]:
+        """The files in a folder, sorted; none if there is no such folder."""
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Gives a file another name, in place of what has that name."""
+
+    def remove(self, name: str) -> None:
+        """Removes a file."""
+
+    def sync_folder(self, folder: str) -> None:
+        """Returns when the folder's names would survive power loss."""
+
+    def free(self) -> int:
+        """How many bytes are free."""
+
+
+class _SystemFile:
+    """A file of the operating system."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor = descriptor
+        self._name = name
+
+    def write(self, offset: int, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                written = os.pwrite(self._descriptor, view, offset)
+                view = view[written:]
+                offset += written
+        except OSError as wrong:
+            raise _failure(wrong, f"writing {self._name} at {offset}") from wrong
+
+    def reserve(self, size: int) -> None:
+        if not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self._descriptor, 0, size)
+        except OSError as wrong:
+            if wrong.errno in {errno.EOPNOTSUPP, errno.EINVAL}:
+                return  # a file system without it: writing itself will say when it is full
+            raise _failure(wrong, f"reserving {size} bytes for {self._name}") from wrong
+
+    def read(self, offset: int, size: int) -> bytes:
+        try:
+            return os.pread(self._descriptor, size, offset)
+        except OSError as wrong:
+            raise _failure(wrong, f"reading {self._name} at {offset}") from wrong
+
+    def sync(self) -> None:
+        try:
+            getattr(os, "fdatasync", os.fsync)(self._descriptor)
+        except OSError as wrong:
+            raise StoreFailed(f"making {self._name} durable: {wrong.strerror}") from wrong
+
+    def truncate(self, size: int) -> None:
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError as wrong:
+            raise _failure(wrong, f"cutting {self._name} at {size}") from wrong
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class FileDisk:
+    """A folder of the operating system, made if it is not there."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock: int | None = None
+
+    def lock(self) -> None:
+        """Takes the folder, made if it is not there."""
+        import fcntl  # noqa: PLC0415 - where it is missing, so is this kind of lock
+
+        self._root.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise StoreInUse(
+                f"{self._root} is open in another process"
+                + (f" ({holder})" if holder else "")
+                + ": a store has one process at a time"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        self._lock = descriptor
+
+    def unlock(self) -> None:
+        """Gives the folder back."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def create(self, name: str) -> LogFile:
+        """A new file, in a folder made if it is not there."""
+        path = self._root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return self._opened(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+
+    def open(self, name: str) -> LogFile:
+        """A file that exists."""
+        return self._opened(name, os.O_RDWR)
+
+    def _opened(self, name: str, flags: int) -> LogFile:
+        try:
+            return _SystemFile(os.open(self._root / name, flags | os.O_CLOEXEC, 0o600), name)
+        except OSError as wrong:
+            raise _failure(wrong, f"opening {name}") from wrong
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return (self._root / name).is_file()
+
+    def names(self, folder: str) -> list[str]:
+        """The files in a folder, sorted."""
+        path = self._root / folder
+        if not path.is_dir():
+            return []
+        return sorted(entry.name for entry in path.iterdir() if entry.is_file())
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Gives a file another name."""
+        (self._root / new_name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            (self._root / name).replace(self._root / new_name)
+        except OSError as wrong:
+            raise _failure(wrong, f"renaming {name} to {new_name}") from wrong
+
+    def remove(self, name: str) -> None:
+        """Removes a file."""
+        try:
+            (self._root / name).unlink()
+        except OSError as wrong:
+            raise _failure(wrong, f"removing {name}") from wrong
+
+    def sync_folder(self, folder: str) -> None:
+        """Makes the folder's names durable."""
+        # A new folder's own name must be durable too, so its parent is synced with it.
+        path = self._root / folder
+        for place in (path, path.parent):
+            descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            except OSError as wrong:
+                raise StoreFailed(f"making {place} durable: {wrong.strerror}") from wrong
+            finally:
+                os.close(descriptor)
+
+    def free(self) -> int:
+        """How many bytes are free."""
+        found = os.statvfs(self._root)
+        return found.f_bavail * found.f_frsize
+
+
+def _failure(wrong: OSError, doing: str) -> StoreFull | StoreFailed:
+    if wrong.errno in _FULL:
+        return StoreFull(f"{doing}: {wrong.strerror}; nothing of it was kept")
+    return StoreFailed(f"{doing}: {wrong.strerror}")

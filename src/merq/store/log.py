@@ -1,0 +1,293 @@
+"""The log: frames are appended to segments, made durable on demand, and read by position.
+
+One thread appends and syncs at a time; whoever has several puts `commit` before it. Reading is safe
+beside that. What a segment still holds that is needed is counted here and decided by the caller,
+who knows what lives.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+from zlib import crc32
+
+from merq.errors import StoreFailed, StoreFull
+from merq.store.disk import Disk, LogFile
+from merq.store.records import (
+    FRAME_ALIGNMENT,
+    FRAME_HEADER_SIZE,
+    FRAME_PAYLOAD_MAX,
+    RECORD_HEADER_SIZE,
+    Record,
+    pack_frame,
+)
+
+VERSION: Final = 1
+SEGMENT_MAGIC: Final = b"MERQSEGM"
+SEGMENT_HEADER_SIZE: Final = 64
+SEGMENT_SIZE: Final = 64 << 20
+"""When a segment has grown to this, the next begins."""
+RESERVE_STEP: Final = 4 << 20
+"""Room is made ahead in steps of this size, so that a full disk is noticed before a write."""
+
+_SEGMENT: Final = struct.Struct("<8sI4xQ16sQ12x")
+
+
+def position_of(segment: int, offset: int) -> int:
+    """A place in the log as one number."""
+    return segment << 32 | offset
+
+
+def segment_name(number: int) -> str:
+    """The file of a segment."""
+    return f"log/{number:016x}.segment"
+
+
+def pack_segment_header(number: int, store_id: UUID, first_sequence: int) -> bytes:
+    """The first 64 bytes of a segment."""
+    head = _SEGMENT.pack(SEGMENT_MAGIC, VERSION, number, store_id.bytes, first_sequence)
+    return head + crc32(head).to_bytes(4, "little")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """How the log is cut into files."""
+
+    segment_size: int = SEGMENT_SIZE
+    reserve_step: int = RESERVE_STEP
+
+
+@dataclass(slots=True, kw_only=True)
+class Segment:
+    """One file of the log. `used` is where its frames end, `living` what is still needed."""
+
+    number: int
+    file: LogFile
+    used: int
+    reserved: int
+    living: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Where a frame went: it is durable when the log is durable up to `end`."""
+
+    sequence: int
+    end: int
+    positions: tuple[int, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Syncing:
+    """A sync under way: the log will be durable up to `end`, unless it fails."""
+
+    file: LogFile
+    end: int
+    failure: StoreFailed | None = None
+
+    def run(self) -> None:
+        """Waits for the disk."""
+        try:
+            self.file.sync()
+        except StoreFailed as wrong:
+            self.failure = wrong
+
+
+@dataclass(slots=True, kw_only=True)
+class LogState:
+    """Where recovery found the end of the log; the log goes on from there."""
+
+    store_id: UUID
+    segments: list[Segment] = field(default_factory=list)
+    next_sequence: int = 1
+
+
+class Log:
+    """An append-only log over the segments of a disk."""
+
+    def __init__(self, disk: Disk, state: LogState, settings: LogSettings | None = None) -> None:
+        self._disk = disk
+        self._store_id = state.store_id
+        self._settings = settings or LogSettings()
+        self._segments = {segment.number: segment for segment in state.segments}
+        self._sequence = state.next_sequence
+        self._failed: StoreFailed | None = None
+        if state.segments:
+            self._tail = state.segments[-1]
+        else:
+            self._tail = self._begin_segment(1)
+        self._durable = self.end
+
+    @property
+    def end(self) -> int:
+        """Where the next frame will begin."""
+        return position_of(self._tail.number, self._tail.used)
+
+    @property
+    def durable(self) -> int:
+        """Everything before this position would survive power loss."""
+        return self._durable
+
+    @property
+    def next_sequence(self) -> int:
+        """The sequence number that the next frame gets."""
+        return self._sequence
+
+    def append(self, records: Sequence[Record]) -> Appended:
+        """Writes one frame; it is not durable before `sync` has returned.
+
+        Raises:
+            StoreFull: There is no room, or the records exceed the limit; nothing was written.
+            StoreFailed: The disk failed; the log takes nothing more.
+        """
+        self._check()
+        payload = sum(RECORD_HEADER_SIZE + len(record.data) for record in records)
+        if payload > FRAME_PAYLOAD_MAX:
+            raise StoreFull(
+                f"{payload} bytes at once, at most {FRAME_PAYLOAD_MAX} are stored in one piece"
+            )
+        size = FRAME_HEADER_SIZE + payload + -payload % FRAME_ALIGNMENT
+        if self._tail.used > SEGMENT_HEADER_SIZE and (
+            self._tail.used + size > self._settings.segment_size
+        ):
+            self._roll()
+        tail = self._tail
+        self._make_room(tail, tail.used + size)
+        frame, places = pack_frame(records, self._sequence, self._durable)
+        start = position_of(tail.number, tail.used)
+        try:
+            tail.file.write(tail.used, frame)
+        except StoreFull:
+            # What was written of the frame must not pass for one later.
+            self._wipe(tail, size)
+            raise
+        except StoreFailed as wrong:
+            self._failed = wrong
+            raise
+        tail.used += size
+        sequence = self._sequence
+        self._sequence += 1
+        positions = tuple(start + place for place in places)
+        return Appended(sequence=sequence, end=start + size, positions=positions)
+
+    def sync(self) -> int:
+        """Makes everything appended so far durable; gives the position up to which it is."""
+        syncing = self.begin_sync()
+        if syncing is not None:
+            syncing.run()
+            self.end_sync(syncing)
+        return self._durable
+
+    def begin_sync(self) -> Syncing | None:
+        """The sync that makes everything so far durable, or None if it is.
+
+        Its `run` may go on in another thread while more is appended; `end_sync` takes the result.
+        """
+        self._check()
+        if self.end == self._durable:
+            return None
+        return Syncing(file=self._tail.file, end=self.end)
+
+    def end_sync(self, syncing: Syncing) -> None:
+        """Takes the result of a sync that has run."""
+        if syncing.failure is not None:
+            self._failed = syncing.failure
+            raise syncing.failure
+        self._durable = max(self._durable, syncing.end)
+
+    def read(self, position: int, size: int) -> bytes:
+        """The bytes of a record's data, from a position that `append` or recovery gave."""
+        segment = self._segments[position >> 32]
+        data = segment.file.read(position & 0xFFFFFFFF, size)
+        if len(data) != size:
+            raise StoreFailed(
+                f"{segment_name(segment.number)} has {len(data)} of {size} bytes at "
+                f"{position & 0xFFFFFFFF}"
+            )
+        return data
+
+    def segments(self) -> list[Segment]:
+        """All segments, the oldest first; the last is the one that grows."""
+        return [self._segments[number] for number in sorted(self._segments)]
+
+    def keep(self, position: int, size: int) -> None:
+        """Counts bytes as needed."""
+        self._segments[position >> 32].living += size
+
+    def release(self, position: int, size: int) -> None:
+        """Counts bytes as needed no more."""
+        segment = self._segments[position >> 32]
+        segment.living -= size
+        assert segment.living >= 0, "released more than was kept"
+
+    def drop(self, number: int) -> None:
+        """Removes the oldest segment, which nothing needs any more.
+
+        The caller has a durable checkpoint that contains it, and has copied what lives.
+        """
+        assert number == min(self._segments), "segments go from the oldest on"
+        assert number != self._tail.number, "the newest segment stays"
+        segment = self._segments.pop(number)
+        segment.file.close()
+        self._disk.remove(segment_name(number))
+
+    def close(self) -> None:
+        """Gives the files back. Nothing is made durable that was not."""
+        for segment in self._segments.values():
+            segment.file.close()
+        self._segments.clear()
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise StoreFailed(f"the store failed before and must be opened anew: {self._failed}")
+
+    def _make_room(self, segment: Segment, size: int) -> None:
+        if size <= segment.reserved:
+            return
+        step = self._settings.reserve_step
+        wanted = max(size, min(segment.reserved + step, self._settings.segment_size))
+        try:
+            segment.file.reserve(wanted)
+        except StoreFull:
+            # Not a whole step, perhaps, but this much may still fit.
+            segment.file.reserve(size)
+            wanted = size
+        segment.reserved = wanted
+
+    def _wipe(self, segment: Segment, size: int) -> None:
+        try:
+            segment.file.write(segment.used, bytes(size))
+        except (StoreFull, StoreFailed) as wrong:
+            self._failed = StoreFailed(f"cleaning up after a full disk: {wrong}")
+
+    def _roll(self) -> None:
+        """Begins the next segment; the one before is durable then, wholly."""
+        self.sync()
+        self._tail = self._begin_segment(self._tail.number + 1)
+        self._durable = self.end
+
+    def _begin_segment(self, number: int) -> Segment:
+        name = segment_name(number)
+        # A file of this name is left over from a crash between its creation and its first sync.
+        if self._disk.exists(name):
+            self._disk.remove(name)
+        file = self._disk.create(name)
+        try:
+            file.write(0, pack_segment_header(number, self._store_id, self._sequence))
+            file.sync()
+            self._disk.sync_folder("log")
+        except StoreFull:
+            file.close()
+            self._disk.remove(name)
+            raise
+        except StoreFailed as wrong:
+            self._failed = wrong
+            raise
+        segment = Segment(
+            number=number, file=file, used=SEGMENT_HEADER_SIZE, reserved=SEGMENT_HEADER_SIZE
+        )
+        self._segments[number] = segment
+        return segment

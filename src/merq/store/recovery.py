@@ -1,0 +1,276 @@
+"""Opening a store: who it is, the newest checkpoint, and every frame since.
+
+Where the log ends and what is torn or corrupt is decided as the package's docstring says.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+from uuid import UUID
+from zlib import crc32
+
+from merq.errors import StoreCorrupt
+from merq.store.checkpoints import Checkpoint, newest_checkpoint
+from merq.store.disk import Disk, LogFile
+from merq.store.log import (
+    SEGMENT_HEADER_SIZE,
+    SEGMENT_MAGIC,
+    VERSION,
+    Log,
+    LogSettings,
+    LogState,
+    Segment,
+    position_of,
+    segment_name,
+)
+from merq.store.records import (
+    FRAME_ALIGNMENT,
+    FRAME_HEADER_SIZE,
+    FRAME_MAGIC,
+    FoundRecord,
+    FrameHeader,
+    is_whole,
+    unpack_header,
+    unpack_records,
+)
+
+IDENTITY_MAGIC: Final = b"MERQSTOR"
+IDENTITY_SIZE: Final = 48
+_IDENTITY: Final = struct.Struct("<8sI4x16sQ4x")
+_SEGMENT: Final = struct.Struct("<8sI4xQ16sQ12x")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Whose store a folder is."""
+
+    store_id: UUID
+    created: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Torn:
+    """Bytes that were cut off the log because nothing shows that they had become durable."""
+
+    file: str
+    offset: int
+    size: int
+    kept_as: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A frame as it was read."""
+
+    header: FrameHeader
+    position: int
+    data: bytes
+
+    def records(self) -> Iterator[FoundRecord]:
+        """What was appended in one piece."""
+        return unpack_records(self.header, self.data, self.position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An open store: its log goes on where it ended."""
+
+    identity: Identity
+    log: Log
+    torn: Torn | None
+
+
+Restore = Callable[[Checkpoint], None]
+Replay = Callable[[Frame], None]
+
+
+def open_store(
+    disk: Disk,
+    fresh: Identity,
+    restore: Restore,
+    replay: Replay,
+    settings: LogSettings | None = None,
+) -> Opened:
+    """Opens the store on this disk, which must be locked, or makes it with the identity given.
+
+    Args:
+        disk: The folder.
+        fresh: Who the store will be if there is none yet.
+        restore: Called at most once, first, with the newest checkpoint.
+        replay: Called with each frame since, in order.
+        settings: How the log is cut from now on.
+
+    Raises:
+        StoreCorrupt: Something that had become durable is not what was written.
+    """
+    identity = _identify(disk, fresh)
+    checkpoint = newest_checkpoint(disk, identity.store_id)
+    if checkpoint is not None:
+        restore(checkpoint)
+    scan = _Scan(disk, identity.store_id, checkpoint)
+    state, torn = scan.run(replay)
+    return Opened(identity=identity, log=Log(disk, state, settings), torn=torn)
+
+
+def _identify(disk: Disk, fresh: Identity) -> Identity:
+    if not disk.exists("identity"):
+        if disk.names("log") or disk.names("checkpoints"):
+            raise StoreCorrupt("identity", 0, "the file is missing beside a log")
+        return _introduce(disk, fresh)
+    file = disk.open("identity")
+    data = file.read(0, IDENTITY_SIZE + 1)
+    file.close()
+    if (
+        len(data) != IDENTITY_SIZE
+        or data[:8] != IDENTITY_MAGIC
+        or int.from_bytes(data[44:], "little") != crc32(data[:44])
+    ):
+        raise StoreCorrupt("identity", 0, "it is not the identity of a store")
+    _, version, owner, created = _IDENTITY.unpack_from(data)
+    if version != VERSION:
+        raise StoreCorrupt("identity", 8, f"version {version}; this program knows {VERSION}")
+    return Identity(store_id=UUID(bytes=owner), created=created)
+
+
+def _introduce(disk: Disk, fresh: Identity) -> Identity:
+    head = _IDENTITY.pack(IDENTITY_MAGIC, VERSION, fresh.store_id.bytes, fresh.created)
+    if disk.exists("identity.draft"):
+        disk.remove("identity.draft")
+    file = disk.create("identity.draft")
+    file.write(0, head + crc32(head).to_bytes(4, "little"))
+    file.sync()
+    file.close()
+    disk.rename("identity.draft", "identity")
+    disk.sync_folder(".")
+    return fresh
+
+
+class _Scan:
+    """Reads the segments from the checkpoint on, and finds the end of the log."""
+
+    def __init__(self, disk: Disk, store_id: UUID, checkpoint: Checkpoint | None) -> None:
+        self._disk = disk
+        self._store_id = store_id
+        self._start = checkpoint.position if checkpoint else position_of(1, SEGMENT_HEADER_SIZE)
+        self._sequence = checkpoint.next_sequence if checkpoint else 1
+        self._torn: Torn | None = None
+
+    def run(self, replay: Replay) -> tuple[LogState, Torn | None]:
+        numbers = self._numbers()
+        segments: list[Segment] = []
+        for number in numbers:
+            file = self._disk.open(segment_name(number))
+            is_last = number == numbers[-1]
+            if number < self._start >> 32:
+                size = file.size()
+                segments.append(Segment(number=number, file=file, used=size, reserved=size))
+                continue
+            if is_last and self._is_stillborn(file, number):
+                file.close()
+                self._disk.remove(segment_name(number))
+                break
+            used = self._segment(file, number, replay, is_last=is_last)
+            segments.append(Segment(number=number, file=file, used=used, reserved=file.size()))
+        state = LogState(store_id=self._store_id, segments=segments, next_sequence=self._sequence)
+        return state, self._torn
+
+    def _numbers(self) -> list[int]:
+        names = [name for name in self._disk.names("log") if name.endswith(".segment")]
+        numbers = [int(name[:16], 16) for name in names]
+        first_needed = self._start >> 32
+        if not numbers and first_needed == 1 and self._sequence == 1:
+            return []
+        if not numbers or first_needed not in numbers:
+            raise StoreCorrupt(segment_name(first_needed), 0, "the segment is missing")
+        for number, following in pairwise(numbers):
+            if following != number + 1:
+                raise StoreCorrupt(segment_name(number + 1), 0, "the segment is missing")
+        return numbers
+
+    def _is_stillborn(self, file: LogFile, number: int) -> bool:
+        """Whether the newest segment was begun and never became durable: it holds nothing."""
+        head = file.read(0, SEGMENT_HEADER_SIZE)
+        if _header_problem(head, number, self._store_id) == "":
+            return False
+        rest = file.read(0, file.size())
+        return rest.find(FRAME_MAGIC, SEGMENT_HEADER_SIZE) < 0
+
+    def _segment(self, file: LogFile, number: int, replay: Replay, *, is_last: bool) -> int:
+        """Reads one segment; gives where its frames end."""
+        name = segment_name(number)
+        data = file.read(0, file.size())
+        if problem := _header_problem(data, number, self._store_id):
+            raise StoreCorrupt(name, 0, problem)
+        first_sequence = _SEGMENT.unpack_from(data)[4]
+        at = SEGMENT_HEADER_SIZE
+        if number == self._start >> 32:
+            at = self._start & 0xFFFFFFFF
+        elif first_sequence != self._sequence:
+            reason = f"it begins with frame {first_sequence}, frame {self._sequence} is missing"
+            raise StoreCorrupt(name, 0, reason)
+        while (header := self._frame_at(data, at)) is not None:
+            frame = data[at : at + header.size]
+            replay(Frame(header=header, position=position_of(number, at), data=frame))
+            self._sequence += 1
+            at += header.size
+        if any(memoryview(data)[at:]):
+            if not is_last or self._was_durable(data, number, at):
+                raise StoreCorrupt(name, at, "no whole frame is here, but the log went on after it")
+            self._cut(file, number, at, data[at:])
+        return at
+
+    def _frame_at(self, data: bytes, at: int) -> FrameHeader | None:
+        header = unpack_header(data[at : at + FRAME_HEADER_SIZE])
+        if header is None or header.sequence != self._sequence or at + header.size > len(data):
+            return None
+        return header if is_whole(header, data[at : at + header.size]) else None
+
+    def _was_durable(self, data: bytes, number: int, at: int) -> bool:
+        """Whether a later whole frame says that the log was durable beyond this place."""
+        here = position_of(number, at)
+        place = data.find(FRAME_MAGIC, at + 1)
+        while place >= 0:
+            if place % FRAME_ALIGNMENT == 0:
+                header = unpack_header(data[place : place + FRAME_HEADER_SIZE])
+                if (
+                    header is not None
+                    and header.durable > here
+                    and header.sequence > self._sequence
+                    and is_whole(header, data[place : place + header.size])
+                ):
+                    return True
+            place = data.find(FRAME_MAGIC, place + 1)
+        return False
+
+    def _cut(self, file: LogFile, number: int, at: int, rest: bytes) -> None:
+        """Keeps the torn bytes aside, and makes the end of the log clean."""
+        kept = rest.rstrip(b"\0")
+        aside = f"aside/{number:016x}-{at:08x}-{self._sequence}.torn"
+        if self._disk.exists(aside):
+            self._disk.remove(aside)
+        copy = self._disk.create(aside)
+        copy.write(0, kept)
+        copy.sync()
+        copy.close()
+        self._disk.sync_folder("aside")
+        file.truncate(at)
+        file.sync()
+        self._torn = Torn(file=segment_name(number), offset=at, size=len(kept), kept_as=aside)
+
+
+def _header_problem(head: bytes, number: int, store_id: UUID) -> str:
+    """What is wrong with a segment's header; empty if nothing."""
+    if len(head) < SEGMENT_HEADER_SIZE or head[:8] != SEGMENT_MAGIC:
+        return "no segment's header is here"
+    if int.from_bytes(head[60:64], "little") != crc32(head[:60]):
+        return "the header's checksum is wrong"
+    _, version, found, owner, _ = _SEGMENT.unpack_from(head)
+    if version != VERSION:
+        return f"version {version}; this program knows {VERSION}"
+    if found != number or owner != store_id.bytes:
+        return f"it is segment {found} of store {UUID(bytes=owner)}"
+    return ""
