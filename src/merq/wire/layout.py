@@ -29,10 +29,11 @@ _FORMATS = {"B": 1, "H": 2, "I": 4, "Q": 8}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSpec:
-    """How one field of a layout lies on the wire."""
+    """How one field of a layout lies on the wire; in a `free` one anything may stand."""
 
     format: str
     size: int
+    free: bool = False
     low: int = 0
     high: int = 0
     one_of: frozenset[int] = frozenset()
@@ -45,18 +46,17 @@ class FieldSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitSpec:
-    """Where one flag or small number lies in a bit field, and the document's letters for it."""
+    """Where one flag or small number lies in a bit field, and the document's letters for it.
+
+    `mask` has the bits in place.
+    """
 
     shift: int
     width: int
     code: str
     is_flag: bool
+    mask: int
     one_of: frozenset[int] = frozenset()
-
-    @property
-    def mask(self) -> int:
-        """The bits in place."""
-        return ((1 << self.width) - 1) << self.shift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +112,20 @@ class BitField:
 
 def bit(at: int, code: str, *, default: bool) -> Any:
     """One bit of a bit field."""
-    spec = BitSpec(shift=at, width=1, code=code, is_flag=True)
+    spec = BitSpec(shift=at, width=1, code=code, is_flag=True, mask=1 << at)
     return dataclasses.field(default=default, metadata={_SPEC: spec})
 
 
 def bits(at: int, width: int, code: str, *, one_of: tuple[int, ...] = (), default: int) -> Any:
     """A small number within a bit field."""
-    spec = BitSpec(shift=at, width=width, code=code, is_flag=False, one_of=frozenset(one_of))
+    spec = BitSpec(
+        shift=at,
+        width=width,
+        code=code,
+        is_flag=False,
+        mask=((1 << width) - 1) << at,
+        one_of=frozenset(one_of),
+    )
     return dataclasses.field(default=default, metadata={_SPEC: spec})
 
 
@@ -185,7 +192,10 @@ class Layout:
         values: dict[str, Any] = {}
         offset = start
         for (name, spec), found in zip(info.fields, raw, strict=True):
-            if spec.nested is not None:
+            if spec.free:
+                values[name] = found
+                reader.note(name, offset, spec.size, found)
+            elif spec.nested is not None:
                 values[name] = reader.nested(name, offset, spec.nested.unpack)
             else:
                 values[name] = _read_field(reader, name, spec, offset, found)
@@ -213,7 +223,8 @@ def number(
     """An unsigned number of 1, 2, 4 or 8 bytes, within a range or one of a few."""
     code = {width: name for name, width in _FORMATS.items()}[size]
     top = (1 << 8 * size) - 1 if high is None else high
-    spec = FieldSpec(format=code, size=size, low=low, high=top, one_of=frozenset(one_of))
+    free = low == 0 and high is None and not one_of
+    spec = FieldSpec(format=code, size=size, free=free, low=low, high=top, one_of=frozenset(one_of))
     return dataclasses.field(default=default, metadata={_SPEC: spec})
 
 
@@ -228,19 +239,19 @@ def spare(size: int, *, default: int) -> Any:
     """A number that the receiver ignores: kept as it came, not compared."""
     code = {width: name for name, width in _FORMATS.items()}[size]
     top = (1 << 8 * size) - 1
-    spec = FieldSpec(format=code, size=size, high=top, reserved=True)
+    spec = FieldSpec(format=code, size=size, free=True, high=top, reserved=True)
     return dataclasses.field(default=default, compare=False, repr=False, metadata={_SPEC: spec})
 
 
 def spare_bytes(size: int, *, default: bytes) -> Any:
     """Bytes that the receiver ignores: kept as they came, not compared."""
-    spec = FieldSpec(format=f"{size}s", size=size, reserved=True)
+    spec = FieldSpec(format=f"{size}s", size=size, free=True, reserved=True)
     return dataclasses.field(default=default, compare=False, repr=False, metadata={_SPEC: spec})
 
 
 def raw_bytes(size: int, *, default: bytes = dataclasses.MISSING) -> Any:  # type: ignore[assignment]
     """A fixed number of bytes with no inner form."""
-    spec = FieldSpec(format=f"{size}s", size=size)
+    spec = FieldSpec(format=f"{size}s", size=size, free=True)
     return dataclasses.field(default=default, metadata={_SPEC: spec})
 
 
