@@ -4,6 +4,8 @@ What we must never do is an assertion. What a peer, a file or a person may do is
 its text says what was found and what was expected.
 """
 
+from __future__ import annotations
+
 
 class MerqError(Exception):
     """The root of all failures that Merq names."""
@@ -98,3 +100,29 @@ class StoreCorrupt(StoreError):
 
     def __str__(self) -> str:
         return f"{self.file} is corrupt at offset {self.offset}: {self.reason}"
+
+
+class MessageQueueError(MerqError):
+    """An operation on queues or messages that was refused, and changed nothing.
+
+    Attributes:
+        code: The MQ status code, as in `merq.hresult`.
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(code, text)
+        self.code = int(code)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ReceiveTimeout(MessageQueueError):
+    """No message came in time: MQ_ERROR_IO_TIMEOUT."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(0xC00E001B, text)
+
+    def __reduce__(self) -> tuple[type[ReceiveTimeout], tuple[str]]:
+        return type(self), (self.text,)

@@ -45,7 +45,7 @@ class Positions(RuleBasedStateMachine):
         if lookup_id is None:
             return None
         row = self.model[lookup_id]
-        return Place(lookup_id, row.location, row.size, NEVER, row.state)
+        return Place(lookup_id, row.location, row.size, NEVER, row.state, lookup_id)
 
     def available(self) -> list[int]:
         return sorted(one for one, row in self.model.items() if row.state == AVAILABLE)
@@ -54,9 +54,9 @@ class Positions(RuleBasedStateMachine):
     def add_anywhere(self, lookup_id: int, size: int, state: int) -> None:
         if lookup_id in self.model:
             with pytest.raises(PositionTaken):
-                self.real.add(lookup_id, 1, size, state=state)
+                self.real.add(Place(lookup_id, 1, size, NEVER, state, 0))
             return
-        self.real.add(lookup_id, lookup_id * 3 & 0xFFFF, size, state=state)
+        self.real.add(Place(lookup_id, lookup_id * 3 & 0xFFFF, size, NEVER, state, lookup_id))
         self.model[lookup_id] = Row(lookup_id * 3 & 0xFFFF, size, state)
 
     @rule(lane=st.integers(0, 7), count=st.integers(1, 9))
@@ -64,7 +64,7 @@ class Positions(RuleBasedStateMachine):
         for _ in range(count):
             self.number += 1
             lookup_id = lane << 56 | self.number
-            self.real.add(lookup_id, self.number, 10)
+            self.real.add(Place(lookup_id, self.number, 10, NEVER, AVAILABLE, lookup_id))
             self.model[lookup_id] = Row(self.number, 10, AVAILABLE)
 
     @precondition(lambda self: self.model)

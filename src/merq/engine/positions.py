@@ -3,9 +3,9 @@
 A message's place is its lookup identifier: the high byte is 7 minus its priority and the rest a
 number that only grows, so that ascending identifiers are higher priorities first and earlier
 arrivals before later ones. What a message weighs in memory is its row here and nothing else:
-identifier, where its packet lies in the store, size, expiry and state, in arrays of a few hundred
-rows. Whatever the length of the queue, adding, taking the first, finding by identifier and removing
-anywhere cost the same, but for a binary search over the blocks.
+identifier, where its packet lies in the store, size, expiry, state and a key of the caller's, in
+arrays of a few hundred rows. Whatever the length of the queue, adding, taking the first, finding by
+identifier and removing anywhere cost the same, but for a binary search over the blocks.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Place(NamedTuple):
     size: int
     expires: int
     state: int
+    key: int
 
 
 class PositionTaken(MerqError):
@@ -48,13 +49,24 @@ class PositionTaken(MerqError):
 class _Block:
     """Rows in order. Rows before `start` are deleted; before `hint` none is available."""
 
-    __slots__ = ("expiries", "hint", "ids", "living", "locations", "sizes", "start", "states")
+    __slots__ = (
+        "expiries",
+        "hint",
+        "ids",
+        "keys",
+        "living",
+        "locations",
+        "sizes",
+        "start",
+        "states",
+    )
 
     def __init__(self) -> None:
         self.ids = array("Q")
         self.locations = array("Q")
         self.sizes = array("I")
         self.expiries = array("I")
+        self.keys = array("Q")
         self.states = bytearray()
         self.living = 0
         self.start = 0
@@ -67,7 +79,31 @@ class _Block:
             self.sizes[row],
             self.expiries[row],
             self.states[row],
+            self.keys[row],
         )
+
+    def append(self, place: Place) -> None:
+        self.ids.append(place.lookup_id)
+        self.locations.append(place.location)
+        self.sizes.append(place.size)
+        self.expiries.append(place.expires)
+        self.states.append(place.state)
+        self.keys.append(place.key)
+
+    def insert(self, row: int, place: Place) -> None:
+        self.ids.insert(row, place.lookup_id)
+        self.locations.insert(row, place.location)
+        self.sizes.insert(row, place.size)
+        self.expiries.insert(row, place.expires)
+        self.states.insert(row, place.state)
+        self.keys.insert(row, place.key)
+        self.start = min(self.start, row)
+        self.hint = min(self.hint, row)
+
+    def delete(self, row: int) -> None:
+        """Takes out a row that is marked as deleted."""
+        for column in (self.ids, self.locations, self.sizes, self.expiries, self.states, self.keys):
+            del column[row]
 
     def first_available(self) -> int:
         """The first available row, or the number of rows if there is none."""
@@ -83,6 +119,7 @@ class _Block:
         other.locations, self.locations = self.locations[half:], self.locations[:half]
         other.sizes, self.sizes = self.sizes[half:], self.sizes[:half]
         other.expiries, self.expiries = self.expiries[half:], self.expiries[:half]
+        other.keys, self.keys = self.keys[half:], self.keys[:half]
         other.states, self.states = self.states[half:], self.states[:half]
         other.living = len(other.states) - other.states.count(DELETED)
         self.living -= other.living
@@ -130,60 +167,43 @@ class PositionList:
                     if block.states[row] != DELETED:
                         yield block.place(row)
 
-    def add(
-        self, lookup_id: int, location: int, size: int, expires: int = NEVER, state: int = AVAILABLE
-    ) -> None:
+    def add(self, place: Place) -> None:
         """Puts a message at its place, which is nearly always behind the last of its priority.
 
         Raises:
             PositionTaken: The identifier is there already.
         """
+        lookup_id = place.lookup_id
         assert 0 <= lookup_id >> _LANE_SHIFT < LANES, "the high byte is 7 minus the priority"
         lane = self._lanes[lookup_id >> _LANE_SHIFT]
         blocks = lane.blocks
-        if blocks and lookup_id > blocks[-1].ids[-1]:
+        if not blocks or lookup_id > blocks[-1].ids[-1]:
+            if not blocks or len(blocks[-1].ids) >= self._block_rows:
+                blocks.append(_Block())
+                lane.firsts.append(lookup_id)
             block = blocks[-1]
-            if len(block.ids) < self._block_rows:
-                block.ids.append(lookup_id)
-                block.locations.append(location)
-                block.sizes.append(size)
-                block.expiries.append(expires)
-                block.states.append(state)
-            else:
-                block = _append_block(lane, lookup_id, location, size, expires, state)
-        elif blocks:
-            block = self._insert(lane, lookup_id, location, size, expires, state)
+            block.append(place)
         else:
-            block = _append_block(lane, lookup_id, location, size, expires, state)
+            block = self._insert(lane, place)
         block.living += 1
         self.count += 1
-        self.total_bytes += size
-        if state == AVAILABLE:
+        self.total_bytes += place.size
+        if place.state == AVAILABLE:
             self.available += 1
 
-    def _insert(
-        self, lane: _Lane, lookup_id: int, location: int, size: int, expires: int, state: int
-    ) -> _Block:
+    def _insert(self, lane: _Lane, place: Place) -> _Block:
         """Puts a row before others, as messages that are moved from elsewhere need it."""
-        index = max(bisect_right(lane.firsts, lookup_id) - 1, 0)
+        index = max(bisect_right(lane.firsts, place.lookup_id) - 1, 0)
         block = lane.blocks[index]
-        row = bisect_left(block.ids, lookup_id)
-        if row < len(block.ids) and block.ids[row] == lookup_id:
+        row = bisect_left(block.ids, place.lookup_id)
+        if row < len(block.ids) and block.ids[row] == place.lookup_id:
             if block.states[row] != DELETED:
-                raise PositionTaken(f"lookup identifier {lookup_id:#x} is in the queue already")
-            block.locations[row] = location
-            block.sizes[row] = size
-            block.expiries[row] = expires
-            block.states[row] = state
-        else:
-            block.ids.insert(row, lookup_id)
-            block.locations.insert(row, location)
-            block.sizes.insert(row, size)
-            block.expiries.insert(row, expires)
-            block.states.insert(row, state)
-            lane.firsts[index] = block.ids[0]
-        block.start = min(block.start, row)
-        block.hint = min(block.hint, row)
+                raise PositionTaken(
+                    f"lookup identifier {place.lookup_id:#x} is in the queue already"
+                )
+            block.delete(row)
+        block.insert(row, place)
+        lane.firsts[index] = block.ids[0]
         if len(block.ids) > 2 * self._block_rows:
             other = block.split()
             lane.blocks.insert(index + 1, other)
@@ -291,17 +311,3 @@ class PositionList:
         if row == len(block.ids) or block.ids[row] != lookup_id or block.states[row] == DELETED:
             return None
         return lane, block, row
-
-
-def _append_block(
-    lane: _Lane, lookup_id: int, location: int, size: int, expires: int, state: int
-) -> _Block:
-    block = _Block()
-    block.ids.append(lookup_id)
-    block.locations.append(location)
-    block.sizes.append(size)
-    block.expiries.append(expires)
-    block.states.append(state)
-    lane.blocks.append(block)
-    lane.firsts.append(lookup_id)
-    return block

@@ -5,22 +5,26 @@ from __future__ import annotations
 import pytest
 
 from merq.engine.cursor import Cursor, CursorState, Outcome
-from merq.engine.positions import AVAILABLE, LOCKED, PositionList
+from merq.engine.positions import AVAILABLE, LOCKED, NEVER, Place, PositionList
 
 LANE = 4 << 56
+
+
+def place(lookup_id: int, location: int, size: int) -> Place:
+    return Place(lookup_id, location, size, NEVER, AVAILABLE, 0)
 
 
 def queue_of(*numbers: int) -> PositionList:
     queue = PositionList()
     for number in numbers:
-        queue.add(LANE | number, location=number, size=1)
+        queue.add(place(LANE | number, number, 1))
     return queue
 
 
 def number_of(answer: tuple[Outcome, object]) -> int:
-    outcome, place = answer
+    outcome, found = answer
     assert outcome is Outcome.SUCCEEDED
-    return place.location  # type: ignore[attr-defined, no-any-return]
+    return found.location  # type: ignore[attr-defined, no-any-return]
 
 
 @pytest.mark.spec("MS-MQDMPR 3.2.7.1", "MS-MQDMPR 3.2.7.2", "MS-MQDMPR 3.2.7.3")
@@ -95,10 +99,10 @@ def test_what_a_cursor_waited_for_becomes_its_place(*, peeking: bool, state: Cur
     cursor = Cursor(1, queue)
     answer = cursor.peek() if peeking else cursor.receive(no_wait=False)
     assert answer.outcome is Outcome.WAITING
-    queue.add(LANE | 5, location=5, size=1)
-    place = queue.first()
-    assert place is not None
-    cursor.message_available(place)
+    queue.add(place(LANE | 5, 5, 1))
+    found = queue.first()
+    assert found is not None
+    cursor.message_available(found)
     assert cursor.state is state
     assert cursor.place == LANE | 5
 
@@ -111,13 +115,13 @@ def test_a_receive_that_waited_in_vain_leaves_the_cursor_at_the_end() -> None:
     assert cursor.peek_next().outcome is Outcome.WAITING
     cursor.wait_expired()
     assert cursor.state is CursorState.UNREAD
-    queue.add(LANE | 2, location=2, size=1)
+    queue.add(place(LANE | 2, 2, 1))
     assert number_of(cursor.peek()) == 2
 
     other = Cursor(2, PositionList())
     assert other.receive(no_wait=False).outcome is Outcome.WAITING
     other.wait_expired()
-    other.queue.add(LANE | 3, location=3, size=1)
+    other.queue.add(place(LANE | 3, 3, 1))
     assert other.peek().outcome is Outcome.WAITING
 
 
@@ -126,6 +130,6 @@ def test_a_message_of_higher_priority_does_not_pull_a_cursor_back() -> None:
     queue = queue_of(1, 2)
     cursor = Cursor(1, queue)
     cursor.peek()
-    queue.add(0 << 56 | 9, location=9, size=1)
+    queue.add(place(0 << 56 | 9, 9, 1))
     assert number_of(cursor.peek_next()) == 2
     assert queue.first() is not None

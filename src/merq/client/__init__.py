@@ -1,0 +1,1 @@
+"""What applications import: the queue manager in-process, its queues, messages, transactions."""

@@ -1,0 +1,272 @@
+"""The queue manager in-process: `merq.open(path)`.
+
+Blocking and thread-safe: threads take turns at the engine and share syncs of the disk. What is said
+to be done is durable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Condition, Thread
+from typing import Final
+from uuid import UUID, uuid4
+
+from merq.engine.changes import Answer, Change, PutStep, Result
+from merq.engine.manager import QueueManager
+from merq.engine.records import PUT_HEADER_SIZE
+from merq.engine.state import Limits
+from merq.errors import MessageQueueError, StoreError, StoreFailed, StoreFull
+from merq.hresult import HResult
+from merq.store.disk import Disk
+from merq.store.log import Log, LogSettings
+from merq.store.records import Record
+from merq.store.recovery import Frame, Identity, open_store
+
+CACHE_BYTES: Final = 64 << 20
+"""Packets that were written lately are kept in memory up to this."""
+
+IDLE_S: Final = 1.0
+"""How often the time is looked at while nothing happens."""
+
+
+class LogPackets:
+    """Packets by position, from the log, the latest from memory."""
+
+    def __init__(self) -> None:
+        self.log: Log | None = None
+        self._cache: dict[int, bytes] = {}
+        self._cached = 0
+        self._counts: list[tuple[int, int]] = []
+
+    def attach(self, log: Log) -> None:
+        """The log is open: what was counted while it was read is counted there."""
+        self.log = log
+        for position, size in self._counts:
+            if size >= 0:
+                log.keep(position, size)
+            else:
+                log.release(position, -size)
+        self._counts.clear()
+
+    def remember(self, position: int, packet: bytes) -> None:
+        """A packet that was just written."""
+        self._cache[position] = packet
+        self._cached += len(packet)
+        while self._cached > CACHE_BYTES:
+            oldest = next(iter(self._cache))
+            self._cached -= len(self._cache.pop(oldest))
+
+    def read(self, position: int, size: int) -> bytes:
+        """The packet there."""
+        found = self._cache.get(position)
+        if found is not None:
+            return found
+        assert self.log is not None
+        return self.log.read(position, size)
+
+    def keep(self, position: int, size: int) -> None:
+        """The packet is needed."""
+        if self.log is None:
+            self._counts.append((position, size))
+        else:
+            self.log.keep(position, size)
+
+    def release(self, position: int, size: int) -> None:
+        """The packet is needed no more."""
+        found = self._cache.pop(position, None)
+        if found is not None:
+            self._cached -= len(found)
+        if self.log is None:
+            self._counts.append((position, -size))
+        else:
+            self.log.release(position, size)
+
+
+class Driver:
+    """Feeds the engine: performs its effects, gives it time, and lets threads wait for answers."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        name: str,
+        limits: Limits,
+        settings: LogSettings | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._turn = Condition()
+        self._answers: dict[int, Result] = {}
+        self._count = 0
+        self._syncing = False
+        self._failure: StoreError | None = None
+        self._closed = False
+        disk.lock()
+        try:
+            with self._turn:
+                self._open(name, limits, settings)
+        except BaseException:
+            disk.unlock()
+            raise
+        self._timekeeper = Thread(target=self._keep_time, name="merq-time", daemon=True)
+        self._timekeeper.start()
+
+    def _open(self, name: str, limits: Limits, settings: LogSettings | None) -> None:
+        fresh = Identity(store_id=uuid4(), created=int(self._clock()))
+        self._packets = LogPackets()
+        self.engine = QueueManager(fresh.store_id, name, self._packets, limits)
+
+        def replay(frame: Frame) -> None:
+            for kind, position, data in frame.records():
+                self.engine.replay(kind, data, position)
+
+        opened = open_store(self._disk, fresh, lambda _: None, replay, settings)
+        # The queue manager's identifier is the store's: made once per folder.
+        self.engine.state.guid = opened.identity.store_id
+        self.torn = opened.torn
+        self._log = opened.log
+        self._packets.attach(self._log)
+        self.engine.tick(int(self._clock()))
+        self.engine.provision(uuid4())
+        self._perform()
+        self.engine.durable(self._log.sync())
+        self._perform()
+
+    @property
+    def guid(self) -> UUID:
+        """The queue manager's identifier."""
+        return self.engine.state.guid
+
+    def run(
+        self, ask: Callable[[int], object], number: int = 0, timeout: float | None = 0
+    ) -> Result:
+        """Asks the engine for something and waits for the answer.
+
+        Args:
+            ask: Called with the request's number, in this thread's turn.
+            number: The queue at which the request may have to wait.
+            timeout: How long it waits for a message, in seconds; None is for ever.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._turn:
+            self._check()
+            self._count += 1
+            request = self._count
+            self.engine.tick(int(self._clock()))
+            ask(request)
+            self._perform()
+            while request not in self._answers:
+                self._wait(request, number, deadline)
+            result = self._answers.pop(request)
+        if isinstance(result, MessageQueueError):
+            raise result
+        return result
+
+    def look(self, ask: Callable[[QueueManager], object]) -> object:
+        """Something that needs no answer from the engine, in this thread's turn."""
+        with self._turn:
+            self._check()
+            return ask(self.engine)
+
+    def close(self) -> None:
+        """Makes everything durable and gives the folder back."""
+        with self._turn:
+            if self._closed:
+                return
+            while self._syncing:
+                self._turn.wait()
+            self._closed = True
+            self._turn.notify_all()
+            try:
+                if self._failure is None:
+                    self._log.sync()
+            finally:
+                self._log.close()
+                self._disk.unlock()
+        self._timekeeper.join()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE, "the queue manager was closed"
+            )
+        if self._failure is not None:
+            raise StoreFailed(f"the queue manager must be opened anew: {self._failure}")
+
+    def _wait(self, request: int, number: int, deadline: float | None) -> None:
+        """One step towards an answer: a sync, somebody else's sync, or the passing of time."""
+        self._check()
+        if self._syncing:
+            self._turn.wait()
+        elif self._log.durable < self._log.end:
+            self._sync()
+        elif deadline is None:
+            self._turn.wait()
+        else:
+            remaining = deadline - time.monotonic()
+            if remaining > 0:
+                self._turn.wait(remaining)
+            elif self.engine.cancel(request, number):
+                self._perform()
+
+    def _sync(self) -> None:
+        """One thread goes to the disk for all; others go on meanwhile."""
+        syncing = self._log.begin_sync()
+        if syncing is None:
+            return
+        self._syncing = True
+        self._turn.release()
+        try:
+            syncing.run()
+        finally:
+            self._turn.acquire()
+            self._syncing = False
+            self._turn.notify_all()
+        try:
+            self._log.end_sync(syncing)
+        except StoreFailed as wrong:
+            self._failure = wrong
+            raise
+        self.engine.durable(self._log.durable)
+        self._perform()
+
+    def _perform(self) -> None:
+        while effects := self.engine.take_effects():
+            for effect in effects:
+                if isinstance(effect, Answer):
+                    self._answers[effect.request] = effect.result
+                    self._turn.notify_all()
+                else:
+                    self._write(effect.change)
+
+    def _write(self, change: Change) -> None:
+        try:
+            appended = self._log.append([Record(kind, data) for kind, data in change.entries])
+        except StoreFull as full:
+            error = MessageQueueError(
+                HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED,
+                f"the disk is full and nothing was changed: {full}",
+            )
+            self.engine.failed(change, error)
+            return
+        except StoreFailed as wrong:
+            self._failure = wrong
+            raise
+        for step in change.steps:
+            if isinstance(step, PutStep) and step.entry is not None:
+                location = appended.positions[step.entry] + PUT_HEADER_SIZE
+                self._packets.remember(location, step.packet)
+        self.engine.written(change, appended.positions, appended.end)
+
+    def _keep_time(self) -> None:
+        with self._turn:
+            while not self._closed and self._failure is None:
+                now = int(self._clock())
+                due = self.engine.next_deadline()
+                if due is not None and due < now:
+                    self.engine.tick(now)
+                    self._perform()
+                    if not self._syncing and self._log.durable < self._log.end:
+                        self._sync()
+                self._turn.wait(IDLE_S)

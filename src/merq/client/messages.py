@@ -1,0 +1,141 @@
+"""Messages as applications see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Final
+
+from merq.engine.changes import Delivered
+from merq.model.body import Value, decode_body
+from merq.model.message_class import MessageClass
+from merq.wire.headers import INFINITE
+from merq.wire.view import MessageView
+
+ACKNOWLEDGE_ARRIVAL: Final = 0x05
+"""Tell the administration queue whether the message reached its queue."""
+ACKNOWLEDGE_RECEIVE: Final = 0x0A
+"""Tell the administration queue whether the message was received."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message to be sent. Times are seconds; queues are path names or direct format names.
+
+    Attributes:
+        body: str, bytes, bool, int, float, UUID, datetime or None.
+        priority: 0 to 7, 7 goes first; transactional messages have 0.
+        recoverable: Survives a restart; express messages do not.
+        journal: Keep a copy in the sender's journal when it is delivered.
+        dead_letter: Keep a copy in the dead-letter queue when it could not be.
+        acknowledge: ACKNOWLEDGE_ARRIVAL, ACKNOWLEDGE_RECEIVE or both, joined by `|`.
+    """
+
+    body: Value = None
+    label: str = ""
+    priority: int = 3
+    recoverable: bool = False
+    time_to_reach_queue: int = INFINITE
+    time_to_be_received: int = INFINITE
+    journal: bool = False
+    dead_letter: bool = False
+    acknowledge: int = 0
+    admin_queue: str = ""
+    response_queue: str = ""
+    correlation_id: bytes = bytes(20)
+    app_specific: int = 0
+    extension: bytes = b""
+
+
+class ReceivedMessage:
+    """A message that was received or peeked; its fields are read when they are asked for."""
+
+    def __init__(self, delivered: Delivered) -> None:
+        self._view = MessageView(delivered.packet)
+        self.lookup_id = delivered.lookup_id
+        """Its place in its queue, as a number."""
+
+    def __repr__(self) -> str:
+        return f"<message {self.id} {self.label!r}, {self._view.body_size} bytes>"
+
+    @property
+    def id(self) -> str:
+        r"""The message identifier, `{guid}\n`."""
+        return f"{{{self._view.source_queue_manager}}}\\{self._view.message_ordinal}"
+
+    @property
+    def id_bytes(self) -> bytes:
+        """The message identifier's 20 bytes, as a correlation id wants them."""
+        return self._view.message_id
+
+    @cached_property
+    def body(self) -> Value:
+        """The body as a Python value."""
+        return decode_body(self._view.body_type, self._view.body)
+
+    @property
+    def body_bytes(self) -> bytes:
+        """The body's bytes."""
+        return self._view.body
+
+    @property
+    def body_type(self) -> int:
+        """The body's type, a PROPVARIANT type."""
+        return self._view.body_type
+
+    @property
+    def label(self) -> str:
+        """The label."""
+        return self._view.label
+
+    @property
+    def priority(self) -> int:
+        """0 to 7."""
+        return self._view.priority
+
+    @property
+    def recoverable(self) -> bool:
+        """Whether it survives a restart."""
+        return self._view.delivery_mode == 1
+
+    @property
+    def transactional(self) -> bool:
+        """Whether it was sent in a transaction."""
+        return self._view.transactional
+
+    @property
+    def message_class(self) -> int:
+        """Normal, or which acknowledgment: a MessageClass, or an application's own number."""
+        return MessageClass.of(self._view.message_class) or self._view.message_class
+
+    @property
+    def correlation_id(self) -> bytes:
+        """20 bytes; in an acknowledgment, the identifier of the message that it is about."""
+        return self._view.correlation_id
+
+    @property
+    def app_specific(self) -> int:
+        """A number of the application's own."""
+        return self._view.application_tag
+
+    @property
+    def extension(self) -> bytes:
+        """Bytes of the application's own."""
+        return self._view.extension
+
+    @property
+    def sent_at(self) -> datetime:
+        """When it was sent."""
+        return datetime.fromtimestamp(self._view.sent_time, tz=UTC)
+
+    @property
+    def response_queue(self) -> str:
+        """Where the sender waits for a reply, as a direct format name; empty if nowhere."""
+        name = self._view.response_queue.decode("utf-16-le", "surrogatepass")
+        return f"DIRECT={name}" if name and self._view.response_queue_type == 7 else ""
+
+    @property
+    def packet(self) -> bytes:
+        """The whole message as it travels."""
+        return self._view.packet

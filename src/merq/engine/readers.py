@@ -1,0 +1,226 @@
+"""[MS-MQDMPR] 3.1.7.1.10, 3.1.7.1.13 to 3.1.7.1.15, 3.1.7.3: finding messages and waiting for them.
+
+A message that is received outside of a transaction is handed out when its removal is durable, so
+that nobody gets it a second time after a crash. Whoever waits is served in the order of asking.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from merq.engine import notices
+from merq.engine.changes import Answer, Change
+from merq.engine.cursor import Cursor, Outcome
+from merq.engine.positions import AVAILABLE, LOCKED, Place
+from merq.engine.queue import Queue
+from merq.engine.reading import (
+    ByCorrelationId,
+    ByCursor,
+    ByLookup,
+    ByMessageId,
+    First,
+    Seek,
+    Selector,
+    WaitingRead,
+)
+from merq.engine.state import State
+from merq.engine.transactions import Transactions
+from merq.errors import MessageQueueError, ReceiveTimeout
+from merq.hresult import HResult
+from merq.wire.view import MessageView
+
+
+class Readers:
+    """Who reads, and who waits to."""
+
+    def __init__(self, state: State, transactions: Transactions) -> None:
+        self._state = state
+        self._transactions = transactions
+
+    def receive(
+        self,
+        request: int,
+        queue: Queue,
+        selector: Selector,
+        *,
+        wait: bool,
+        transaction: int,
+    ) -> None:
+        """A message out of a queue, now or when one comes."""
+        if transaction:
+            self._transactions.get(transaction)
+            if not queue.properties.transactional:
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_TRANSACTION_USAGE,
+                    f"{queue.properties.path_name} is not transactional: receive from it outside "
+                    "of transactions",
+                )
+        reader = WaitingRead(
+            request=request, selector=selector, peek=False, transaction=transaction
+        )
+        self._read_or_wait(queue, reader, wait=wait)
+
+    def peek(self, request: int, queue: Queue, selector: Selector, *, wait: bool) -> None:
+        """A message that stays, now or when one comes."""
+        reader = WaitingRead(request=request, selector=selector, peek=True, transaction=0)
+        self._read_or_wait(queue, reader, wait=wait)
+
+    def _read_or_wait(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
+        if self._serve_one(queue, reader, wait=wait):
+            return
+        if wait:
+            queue.waiting.append(reader)
+        else:
+            self._expire(queue, reader)
+
+    def serve(self, queue: Queue) -> None:
+        """[MS-MQDMPR] 3.1.7.2.2: messages have become available; those who wait may get them."""
+        for reader in list(queue.waiting):
+            if not queue.positions.available:
+                return
+            if self._serve_one(queue, reader, wait=True):
+                queue.waiting.remove(reader)
+
+    def cancel(self, request: int, queue: Queue) -> bool:
+        """A reader waits no longer, and is told that its time is over."""
+        for reader in queue.waiting:
+            if reader.request == request:
+                queue.waiting.remove(reader)
+                self._expire(queue, reader)
+                return True
+        return False
+
+    def cancel_all(self, queue: Queue) -> None:
+        """The queue goes: nobody waits at it any more."""
+        for reader in queue.waiting:
+            text = f"{queue.properties.path_name} was deleted"
+            error = MessageQueueError(HResult.MQ_ERROR_QUEUE_DELETED, text)
+            self._state.answer(reader.request, error)
+        queue.waiting.clear()
+
+    def _expire(self, queue: Queue, reader: WaitingRead) -> None:
+        if isinstance(reader.selector, ByCursor):
+            reader.selector.cursor.wait_expired()
+        path = queue.properties.path_name
+        text = f"no message came to {path} in time"
+        error: MessageQueueError = ReceiveTimeout(text)
+        if isinstance(reader.selector, ByMessageId | ByCorrelationId):
+            text = f"no such message is in {path}"
+            error = MessageQueueError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND, text)
+        self._state.answer(reader.request, error)
+
+    def _serve_one(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> bool:
+        """Gives a reader its message or its refusal; False if there is nothing for it yet."""
+        try:
+            place = self._find(queue, reader, wait=wait)
+        except MessageQueueError as refused:
+            self._state.answer(reader.request, refused)
+            return True
+        if place is None:
+            return False
+        if reader.peek:
+            self._state.answer(reader.request, self._state.delivered(queue, place))
+        elif reader.transaction:
+            delivered = self._state.delivered(queue, place)
+            transaction = self._transactions.get(reader.transaction)
+            self._transactions.lock(transaction, queue, place.lookup_id)
+            self._state.answer(reader.request, delivered)
+        else:
+            self._take(queue, place, reader.request)
+        return True
+
+    def _take(self, queue: Queue, place: Place, request: int) -> None:
+        delivered = self._state.delivered(queue, place)
+        queue.positions.set_state(place.lookup_id, LOCKED)
+        view = MessageView(delivered.packet)
+        change = Change()
+        notices.take(change, queue, place, view)
+        notices.received(self._state, change, queue, view)
+        change.answers.append(Answer(request, delivered))
+        self._state.submit(change)
+
+    def _find(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> Place | None:
+        selector = reader.selector
+        match selector:
+            case First():
+                return queue.positions.first()
+            case ByLookup():
+                return _by_lookup(queue, selector, peek=reader.peek)
+            case ByMessageId():
+                return self._by_message_id(queue, selector.message_id)
+            case ByCorrelationId():
+                return self._by_correlation_id(queue, selector.correlation_id)
+            case ByCursor():
+                return _by_cursor(selector.cursor, reader, next_one=selector.next_one, wait=wait)
+            case _:
+                assert_never(selector)
+
+    def _by_message_id(self, queue: Queue, message_id: bytes) -> Place | None:
+        lookup_id = queue.by_message_id.get(self._state.key_of(message_id))
+        place = None if lookup_id is None else queue.positions.get(lookup_id)
+        return place if place is not None and place.state == AVAILABLE else None
+
+    def _by_correlation_id(self, queue: Queue, correlation_id: bytes) -> Place | None:
+        place = queue.positions.first()
+        while place is not None:
+            if MessageView(self._state.packet_of(place)).correlation_id == correlation_id:
+                return place
+            place = queue.positions.after(place.lookup_id)
+        return None
+
+
+def _by_lookup(queue: Queue, selector: ByLookup, *, peek: bool) -> Place:
+    """[MS-MQDMPR] 3.1.7.3.3: the message at a lookup identifier, or next to it."""
+    positions = queue.positions
+    match selector.seek:
+        case Seek.FIRST:
+            place = positions.first()
+        case Seek.LAST:
+            place = positions.last()
+        case Seek.NEXT:
+            place = positions.after(selector.lookup_id)
+        case Seek.PREVIOUS:
+            place = positions.before(selector.lookup_id)
+        case Seek.CURRENT:
+            place = positions.get(selector.lookup_id)
+            if place is not None and place.state != AVAILABLE:
+                code = (
+                    HResult.MQ_ERROR_TRANSACTION_USAGE
+                    if peek
+                    else HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+                )
+                raise MessageQueueError(code, "the message is being received in a transaction")
+        case _:
+            assert_never(selector.seek)
+    if place is None:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
+            f"no message is {selector.seek.value} of lookup identifier {selector.lookup_id:#x} "
+            f"in {queue.properties.path_name}",
+        )
+    return place
+
+
+def _by_cursor(cursor: Cursor, reader: WaitingRead, *, next_one: bool, wait: bool) -> Place | None:
+    """[MS-MQDMPR] 3.2.7: what a cursor says."""
+    if not reader.peek:
+        answer = cursor.receive(no_wait=not wait)
+    else:
+        answer = cursor.peek_next() if next_one else cursor.peek()
+    match answer.outcome:
+        case Outcome.SUCCEEDED:
+            return answer.place
+        case Outcome.WAITING | Outcome.NOT_FOUND:
+            return None
+        case Outcome.ALREADY_RECEIVED:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
+                "the message at the cursor was received by somebody else: move the cursor on",
+            )
+        case Outcome.ILLEGAL_ACTION:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION,
+                "the cursor is new: peek its first message before the next",
+            )
+        case _:
+            assert_never(answer.outcome)

@@ -1,0 +1,67 @@
+"""[MS-MQDMPR] 3.1.1.10, 3.1.1.17, 3.1.7.3.3: which message a reader wants, and waiting for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from merq.engine.cursor import Cursor
+
+
+class Seek(Enum):
+    """[MS-MQDMPR] 3.1.1.17: MessageSeekAction, which message is meant relative to another."""
+
+    FIRST = "first"
+    PREVIOUS = "previous"
+    CURRENT = "current"
+    NEXT = "next"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first message that is available."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByLookup:
+    """The message at a lookup identifier, or next to it."""
+
+    lookup_id: int
+    seek: Seek = Seek.CURRENT
+
+
+@dataclass(frozen=True, slots=True)
+class ByMessageId:
+    """The message with this identifier, 20 bytes."""
+
+    message_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ByCorrelationId:
+    """The first message with this correlation id, 20 bytes."""
+
+    correlation_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ByCursor:
+    """The message at a cursor, or the next one."""
+
+    cursor: Cursor
+    next_one: bool = False
+
+
+Selector: TypeAlias = First | ByLookup | ByMessageId | ByCorrelationId | ByCursor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRead:
+    """[MS-MQDMPR] 3.1.1.10: somebody who waits for a message to become available."""
+
+    request: int
+    selector: Selector
+    peek: bool
+    transaction: int

@@ -1,0 +1,93 @@
+"""What the engine writes into the store's log, and reads again when it is opened.
+
+One frame of the log holds all records of one change, so a change is there whole or not at all.
+
+| kind | data |
+|---|---|
+| 1 PUT | queue u32, arrival in seconds since 1970 u32, lookup identifier u64, packet |
+| 2 REMOVE | queue u32, zero u32, lookup identifier u64 |
+| 3 QUEUE | a queue's properties as JSON in UTF-8, new or changed |
+| 4 DROP | queue u32: the queue and everything in it is gone |
+| 5 RESERVE | sequential identifier u64, message ordinal u32, zero u32: none above these was given |
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+PUT: Final = 1
+REMOVE: Final = 2
+QUEUE: Final = 3
+DROP: Final = 4
+RESERVE: Final = 5
+
+PUT_HEADER_SIZE: Final = 16
+
+_PUT: Final = struct.Struct("<IIQ")
+_REMOVE: Final = struct.Struct("<I4xQ")
+_DROP: Final = struct.Struct("<I")
+_RESERVE: Final = struct.Struct("<QI4x")
+
+
+class Entry(NamedTuple):
+    """A kind and data, for the store to write."""
+
+    kind: int
+    data: bytes
+
+
+class PutHeader(NamedTuple):
+    """What precedes the packet in a PUT."""
+
+    queue: int
+    arrival: int
+    lookup_id: int
+
+
+def put(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
+    """A message comes into a queue."""
+    return Entry(PUT, _PUT.pack(queue, arrival, lookup_id) + packet)
+
+
+def remove(queue: int, lookup_id: int) -> Entry:
+    """A message leaves a queue."""
+    return Entry(REMOVE, _REMOVE.pack(queue, lookup_id))
+
+
+def define_queue(properties: bytes) -> Entry:
+    """A queue is made, or its properties change."""
+    return Entry(QUEUE, properties)
+
+
+def drop_queue(queue: int) -> Entry:
+    """A queue is deleted."""
+    return Entry(DROP, _DROP.pack(queue))
+
+
+def reserve(sequential_id: int, ordinal: int) -> Entry:
+    """Numbers up to these may be given out before the next reservation."""
+    return Entry(RESERVE, _RESERVE.pack(sequential_id, ordinal))
+
+
+def read_put(data: bytes | memoryview) -> PutHeader:
+    """The header of a PUT; the packet follows it."""
+    return PutHeader(*_PUT.unpack_from(data))
+
+
+def read_remove(data: bytes | memoryview) -> tuple[int, int]:
+    """Queue and lookup identifier of a REMOVE."""
+    queue, lookup_id = _REMOVE.unpack(data)
+    return queue, lookup_id
+
+
+def read_drop(data: bytes | memoryview) -> int:
+    """The queue of a DROP."""
+    (queue,) = _DROP.unpack(data)
+    return int(queue)
+
+
+def read_reserve(data: bytes | memoryview) -> tuple[int, int]:
+    """Sequential identifier and ordinal of a RESERVE."""
+    sequential_id, ordinal = _RESERVE.unpack(data)
+    return sequential_id, ordinal
