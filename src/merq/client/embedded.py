@@ -15,9 +15,11 @@ from uuid import UUID, uuid4
 from merq.engine.changes import Answer, Change, PutStep, Result
 from merq.engine.manager import QueueManager
 from merq.engine.records import PUT_HEADER_SIZE
+from merq.engine.snapshot import plan_relocation, restore_snapshot, take_snapshot
 from merq.engine.state import Limits
 from merq.errors import MessageQueueError, StoreError, StoreFailed, StoreFull
 from merq.hresult import HResult
+from merq.store.checkpoints import Checkpoint, Section, write_checkpoint
 from merq.store.disk import Disk
 from merq.store.log import Log, LogSettings
 from merq.store.records import Record
@@ -25,6 +27,12 @@ from merq.store.recovery import Frame, Identity, open_store
 
 CACHE_BYTES: Final = 64 << 20
 """Packets that were written lately are kept in memory up to this."""
+
+CHECKPOINT_BYTES: Final = 64 << 20
+"""A checkpoint is written when the log has grown by this much since the last."""
+
+SETTLING_ROUNDS_MAX: Final = 100
+"""Syncs that a checkpoint waits for until nothing is under way."""
 
 IDLE_S: Final = 1.0
 """How often the time is looked at while nothing happens."""
@@ -37,17 +45,14 @@ class LogPackets:
         self.log: Log | None = None
         self._cache: dict[int, bytes] = {}
         self._cached = 0
-        self._counts: list[tuple[int, int]] = []
+        self._living: dict[int, int] = {}
 
     def attach(self, log: Log) -> None:
         """The log is open: what was counted while it was read is counted there."""
         self.log = log
-        for position, size in self._counts:
-            if size >= 0:
-                log.keep(position, size)
-            else:
-                log.release(position, -size)
-        self._counts.clear()
+        for segment, size in self._living.items():
+            log.keep(segment << 32, size)
+        self._living.clear()
 
     def remember(self, position: int, packet: bytes) -> None:
         """A packet that was just written."""
@@ -68,7 +73,7 @@ class LogPackets:
     def keep(self, position: int, size: int) -> None:
         """The packet is needed."""
         if self.log is None:
-            self._counts.append((position, size))
+            self._living[position >> 32] = self._living.get(position >> 32, 0) + size
         else:
             self.log.keep(position, size)
 
@@ -78,7 +83,7 @@ class LogPackets:
         if found is not None:
             self._cached -= len(found)
         if self.log is None:
-            self._counts.append((position, -size))
+            self._living[position >> 32] -= size
         else:
             self.log.release(position, size)
 
@@ -92,6 +97,7 @@ class Driver:
         name: str,
         limits: Limits,
         settings: LogSettings | None = None,
+        checkpoint_bytes: int = CHECKPOINT_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._disk = disk
@@ -102,6 +108,9 @@ class Driver:
         self._syncing = False
         self._failure: StoreError | None = None
         self._closed = False
+        self._checkpoint_number = 0
+        self._contained = 0
+        self._checkpoint_bytes = checkpoint_bytes
         disk.lock()
         try:
             with self._turn:
@@ -121,7 +130,12 @@ class Driver:
             for kind, position, data in frame.records():
                 self.engine.replay(kind, data, position)
 
-        opened = open_store(self._disk, fresh, lambda _: None, replay, settings)
+        def restore(checkpoint: Checkpoint) -> None:
+            self._checkpoint_number = checkpoint.number
+            self._contained = checkpoint.position
+            restore_snapshot(self.engine.state, list(checkpoint.sections))
+
+        opened = open_store(self._disk, fresh, restore, replay, settings)
         # The queue manager's identifier is the store's: made once per folder.
         self.engine.state.guid = opened.identity.store_id
         self.torn = opened.torn
@@ -259,6 +273,61 @@ class Driver:
                 self._packets.remember(location, step.packet)
         self.engine.written(change, appended.positions, appended.end)
 
+    def maintain(self) -> None:
+        """Writes a checkpoint if it is time, and gives up what the log holds of the dead."""
+        with self._turn:
+            self._check()
+            self._maintain()
+
+    def _maintain(self) -> None:
+        if self._grown() < self._checkpoint_bytes:
+            return
+        self._write_checkpoint()
+        while self._is_wasteful():
+            oldest = self._log.segments()[0].number
+            if plan_relocation(self.engine.state, oldest):
+                self._perform()
+            self._write_checkpoint()
+
+    def _grown(self) -> int:
+        """How much the log has grown since the last checkpoint, in bytes."""
+        first = self._contained >> 32
+        grown = sum(each.used for each in self._log.segments() if each.number >= first)
+        return grown - (self._contained & 0xFFFFFFFF if self._contained else 0)
+
+    def _is_wasteful(self) -> bool:
+        """Whether more than half of the log is dead, the newest segments aside."""
+        segments = self._log.segments()
+        used = sum(each.used for each in segments)
+        living = sum(each.living for each in segments)
+        return len(segments) > 2 and used - living > living + segments[-1].used
+
+    def _write_checkpoint(self) -> None:
+        """A snapshot of what has happened, at the end of the log; older segments may go then."""
+        while self._syncing:
+            self._turn.wait()
+        for _ in range(SETTLING_ROUNDS_MAX):
+            self.engine.durable(self._log.sync())
+            self._perform()
+            if self.engine.state.is_settled and self._log.durable == self._log.end:
+                break
+        else:
+            return
+        sections = tuple(Section(*each) for each in take_snapshot(self.engine.state))
+        checkpoint = Checkpoint(
+            number=self._checkpoint_number + 1,
+            position=self._log.end,
+            next_sequence=self._log.next_sequence,
+            sections=sections,
+        )
+        write_checkpoint(self._disk, self.guid, checkpoint)
+        self._checkpoint_number = checkpoint.number
+        self._contained = checkpoint.position
+        for segment in self._log.segments()[:-1]:
+            if segment.living or segment.number >= checkpoint.position >> 32:
+                break
+            self._log.drop(segment.number)
+
     def _keep_time(self) -> None:
         with self._turn:
             while not self._closed and self._failure is None:
@@ -269,4 +338,14 @@ class Driver:
                     self._perform()
                     if not self._syncing and self._log.durable < self._log.end:
                         self._sync()
+                self._try_to_maintain()
                 self._turn.wait(IDLE_S)
+
+    def _try_to_maintain(self) -> None:
+        try:
+            self._maintain()
+        except StoreFull:
+            return  # there is no room for a checkpoint now; the next round tries again
+        except StoreFailed as wrong:
+            self._failure = wrong
+            self._turn.notify_all()

@@ -54,6 +54,15 @@ class RemoveStep:
 
 
 @dataclass(frozen=True, slots=True)
+class RelocateStep:
+    """A message's packet lies elsewhere, if the message is still there."""
+
+    queue: Queue
+    lookup_id: int
+    entry: int
+
+
+@dataclass(frozen=True, slots=True)
 class DefineStep:
     """A queue is there, or is another from now on."""
 
@@ -67,7 +76,7 @@ class DropStep:
     queue: Queue
 
 
-Step: TypeAlias = PutStep | RemoveStep | DefineStep | DropStep
+Step: TypeAlias = PutStep | RemoveStep | RelocateStep | DefineStep | DropStep
 
 
 @dataclass(slots=True, eq=False)

@@ -42,6 +42,16 @@ class Place(NamedTuple):
     key: int
 
 
+class Columns(NamedTuple):
+    """Rows by column, as a checkpoint keeps them."""
+
+    ids: array[int]
+    locations: array[int]
+    sizes: array[int]
+    expiries: array[int]
+    keys: array[int]
+
+
 class PositionTaken(MerqError):
     """A lookup identifier that the queue has already."""
 
@@ -166,6 +176,37 @@ class PositionList:
                 for row in range(block.start, len(block.ids)):
                     if block.states[row] != DELETED:
                         yield block.place(row)
+
+    def columns(self, without: int) -> Columns:
+        """All rows but those whose location has a bit of `without` set."""
+        found = Columns(array("Q"), array("Q"), array("I"), array("I"), array("Q"))
+        for place in self:
+            if not place.location & without:
+                found.ids.append(place.lookup_id)
+                found.locations.append(place.location)
+                found.sizes.append(place.size)
+                found.expiries.append(place.expires)
+                found.keys.append(place.key)
+        return found
+
+    def load(self, columns: Columns) -> None:
+        """Takes rows into an empty list, all of them available; they are in order."""
+        assert not self.count, "rows are loaded once"
+        for start in range(0, len(columns.ids), self._block_rows):
+            rows = slice(start, start + self._block_rows)
+            for lane, part in _by_lane(columns, rows):
+                block = _Block()
+                block.ids = columns.ids[part]
+                block.locations = columns.locations[part]
+                block.sizes = columns.sizes[part]
+                block.expiries = columns.expiries[part]
+                block.keys = columns.keys[part]
+                block.states = bytearray(len(block.ids))
+                block.living = len(block.ids)
+                self._lanes[lane].blocks.append(block)
+                self._lanes[lane].firsts.append(block.ids[0])
+        self.count = self.available = len(columns.ids)
+        self.total_bytes = sum(columns.sizes)
 
     def add(self, place: Place) -> None:
         """Puts a message at its place, which is nearly always behind the last of its priority.
@@ -311,3 +352,14 @@ class PositionList:
         if row == len(block.ids) or block.ids[row] != lookup_id or block.states[row] == DELETED:
             return None
         return lane, block, row
+
+
+def _by_lane(columns: Columns, rows: slice) -> Iterator[tuple[int, slice]]:
+    """The parts of a run of rows that belong to one priority each."""
+    ids = columns.ids
+    start, end = rows.start, min(rows.stop, len(ids))
+    while start < end:
+        lane = ids[start] >> _LANE_SHIFT
+        stop = bisect_left(ids, lane + 1 << _LANE_SHIFT, start, end)
+        yield lane, slice(start, stop)
+        start = stop

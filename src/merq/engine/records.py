@@ -9,6 +9,7 @@ One frame of the log holds all records of one change, so a change is there whole
 | 3 QUEUE | a queue's properties as JSON in UTF-8, new or changed |
 | 4 DROP | queue u32: the queue and everything in it is gone |
 | 5 RESERVE | sequential identifier u64, message ordinal u32, zero u32: none above these was given |
+| 6 RELOCATE | as PUT: the message is in the queue already, and its packet lies here from now on |
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ REMOVE: Final = 2
 QUEUE: Final = 3
 DROP: Final = 4
 RESERVE: Final = 5
+RELOCATE: Final = 6
 
 PUT_HEADER_SIZE: Final = 16
 
@@ -48,6 +50,11 @@ class PutHeader(NamedTuple):
 def put(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     """A message comes into a queue."""
     return Entry(PUT, _PUT.pack(queue, arrival, lookup_id) + packet)
+
+
+def relocate(queue: int, lookup_id: int, packet: bytes) -> Entry:
+    """A message's packet is copied, so that its old place can be given up."""
+    return Entry(RELOCATE, _PUT.pack(queue, 0, lookup_id) + packet)
 
 
 def remove(queue: int, lookup_id: int) -> Entry:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
-from heapq import heappush
+from heapq import heapify, heappush
 from typing import Final, assert_never
 from uuid import UUID
 
@@ -23,12 +22,14 @@ from merq.engine.changes import (
     DropStep,
     Effect,
     PutStep,
+    RelocateStep,
     RemoveStep,
     Result,
+    Step,
     Write,
 )
 from merq.engine.ports import PacketSource
-from merq.engine.positions import AVAILABLE, NEVER, Place
+from merq.engine.positions import AVAILABLE, NEVER, Columns, Place
 from merq.engine.queue import Queue, QueueKind, QueueProperties
 from merq.errors import MessageQueueError
 from merq.model.names import LOCAL_COMPUTER, PathName
@@ -149,7 +150,7 @@ class State:
                     self.awake.append(step.queue)
                 case DropStep():
                     step.queue.closing = False
-                case DefineStep():
+                case DefineStep() | RelocateStep():
                     continue
                 case _:
                     assert_never(step)
@@ -171,14 +172,15 @@ class State:
                 self._carry_out(step, change)
             self.effects += change.answers
 
-    def _carry_out(
-        self, step: PutStep | RemoveStep | DefineStep | DropStep, change: Change
-    ) -> None:
+    def _carry_out(self, step: Step, change: Change) -> None:
         match step:
             case PutStep():
                 self._put(step, change)
             case RemoveStep():
                 self._remove(step.queue, step.lookup_id)
+            case RelocateStep():
+                location = change.positions[step.entry] + records.PUT_HEADER_SIZE
+                self._relocate(step.queue, step.lookup_id, location)
             case DefineStep():
                 self.define(step.properties)
             case DropStep():
@@ -223,6 +225,13 @@ class State:
         if place.location & MEMORY:
             del self._memory[place.location]
         else:
+            self._packets.release(place.location, place.size)
+
+    def _relocate(self, queue: Queue, lookup_id: int, location: int) -> None:
+        place = queue.positions.get(lookup_id)
+        if place is not None:
+            queue.positions.relocate(lookup_id, location)
+            self._packets.keep(location, place.size)
             self._packets.release(place.location, place.size)
 
     def _drop(self, queue: Queue) -> None:
@@ -291,18 +300,53 @@ class State:
         elif kind == records.REMOVE:
             number, lookup_id = records.read_remove(data)
             self._remove(self.queues[number], lookup_id)
+        elif kind == records.RELOCATE:
+            header = records.read_put(data)
+            location = position + records.PUT_HEADER_SIZE
+            self._relocate(self.queues[header.queue], header.lookup_id, location)
         elif kind == records.QUEUE:
             self.define(QueueProperties.from_bytes(bytes(data)))
         elif kind == records.DROP:
             self._drop(self.queues[records.read_drop(data)])
         else:
             assert kind == records.RESERVE, f"record kind {kind} is unknown"
-            self._sequential_reserved, self._ordinal_reserved = records.read_reserve(data)
-            self._sequential_id = self._sequential_reserved
-            self._ordinal = self._ordinal_reserved
+            self.restore_numbers(*records.read_reserve(data))
 
-    def live_entries(self) -> Iterator[records.Entry]:
-        """Queues and numbers as entries: what a log would begin with that forgot its past."""
-        for queue in self.queues.values():
-            yield records.define_queue(queue.properties.to_bytes())
-        yield records.reserve(self._sequential_reserved, self._ordinal_reserved)
+    # Checkpoints.
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every change that was submitted has happened."""
+        return not self._pending
+
+    def numbers(self) -> tuple[int, int]:
+        """The identifiers that are reserved."""
+        return self._sequential_reserved, self._ordinal_reserved
+
+    def sources(self) -> list[bytes]:
+        """The queue managers whose messages are here, in the order of their keys."""
+        return list(self._sources)
+
+    def restore_numbers(self, sequential_id: int, ordinal: int) -> None:
+        """Goes on behind what was reserved."""
+        self._sequential_id = self._sequential_reserved = sequential_id
+        self._ordinal = self._ordinal_reserved = ordinal
+
+    def restore_sources(self, guids: list[bytes]) -> None:
+        """Takes the queue managers in the order of their keys."""
+        assert not self._sources
+        self._sources = {guid: number for number, guid in enumerate(guids, start=1)}
+
+    def restore_messages(self, queue: Queue, columns: Columns) -> None:
+        """Takes the messages of a queue as a checkpoint has them."""
+        queue.positions.load(columns)
+        queue.by_message_id = dict(zip(columns.keys, columns.ids, strict=True))
+        for location, size in zip(columns.locations, columns.sizes, strict=True):
+            self._packets.keep(location, size)
+        timed = (
+            (expires, queue.number, lookup_id)
+            for expires, lookup_id in zip(columns.expiries, columns.ids, strict=True)
+            if expires != NEVER
+        )
+        self.expiries.extend(timed)
+        heapify(self.expiries)
