@@ -54,6 +54,7 @@ run: setup
 bench: setup
 	$(BIN)/python tools/compiled.py build
 	$(BIN)/python bench/codec.py
+	$(BIN)/python bench/embedded.py
 
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)
