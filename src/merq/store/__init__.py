@@ -32,8 +32,9 @@ them; kind 0 does not exist.
 **Checkpoint**: a header of 64 bytes, then sections. Header: `MERQCKPT` (8), version u32 = 1, number
 of sections u32, store id (16 bytes), position up to which the log is contained in the checkpoint
 u64, sequence number of the next frame there u64, zeros (12), crc32 of the 60 bytes before it u32.
-Section: length u64, crc32 of the data u32, kind u32, data. A checkpoint is written under another
-name, made durable and renamed; the newest whole one counts.
+Section: length u64, crc32 of length, kind (as the 12 bytes u64, u32) and data u32, kind u32, data.
+A checkpoint is written under another name, made durable and renamed, after the log was durable up
+to its position; the newest counts, and those before it are removed.
 
 **Where the log ends.** Frames are read from the newest checkpoint on. A place without a frame
 (zeros to the end of the segment) is where the segment ends. Anything else that is not a whole frame
@@ -41,7 +42,12 @@ with the next sequence number is *torn* if nothing shows that it had become dura
 and kept in `aside`. It is *corrupt*, and the store is refused with file and offset, if a later
 whole frame says that the log was durable beyond this place, or if a later segment exists: that
 frame, or the segment's first sync, came after everything before it was on disk. The newest segment
-may lack its header if no frame is in it: it was begun and never became durable.
+may lack its header if no frame is in it and no checkpoint ends in it: it was begun and never became
+durable. A mark counts only if it can be true: not beyond its own frame, and with a sequence number
+that the bytes between have room for; the bytes of a message may look like a frame.
+
+What recovery has found is made durable before the store is open: what a killed process left in the
+system's memory, or a failing sync forgot, is written again, and the names are synced.
 
 What this package does: `disk` touches files (nothing else does), `records` knows frames, `log`
 appends and reads, `recovery` opens, `checkpoints` keeps snapshots, `commit` lets many wait for one

@@ -5,6 +5,7 @@ What is in the sections is the business of whoever writes them.
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -21,6 +22,8 @@ SECTIONS_MAX: Final = 1 << 16
 
 _HEADER: Final = struct.Struct("<8sII16sQQ12x")
 _SECTION: Final = struct.Struct("<QII")
+_CHECKED: Final = struct.Struct("<QI")
+_NAME: Final = re.compile(r"([0-9a-f]{16})\.checkpoint")
 
 
 class Section(NamedTuple):
@@ -32,7 +35,10 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A snapshot: the log up to `position` is contained, `next_sequence` is the frame there."""
+    """A snapshot: the log up to `position` is contained, `next_sequence` is the frame there.
+
+    The log is durable up to there before the checkpoint is written.
+    """
 
     number: int
     position: int
@@ -61,10 +67,10 @@ def write_checkpoint(disk: Disk, store_id: UUID, checkpoint: Checkpoint) -> None
         _write_all(file, store_id, checkpoint)
         file.sync()
     except StoreFull:
-        file.close()
         disk.remove(draft)
         raise
-    file.close()
+    finally:
+        file.close()
     disk.rename(draft, name)
     disk.sync_folder("checkpoints")
     for old in checkpoint_numbers(disk):
@@ -84,15 +90,20 @@ def _write_all(file: LogFile, store_id: UUID, checkpoint: Checkpoint) -> None:
     file.write(0, head + crc32(head).to_bytes(4, "little"))
     at = CHECKPOINT_HEADER_SIZE
     for kind, data in checkpoint.sections:
-        file.write(at, _SECTION.pack(len(data), crc32(data), kind))
+        file.write(at, _SECTION.pack(len(data), _checksum(kind, data), kind))
         file.write(at + _SECTION.size, data)
         at += _SECTION.size + len(data)
 
 
+def _checksum(kind: int, data: bytes) -> int:
+    """A section whose kind was altered is as wrong as one whose data was."""
+    return crc32(data, crc32(_CHECKED.pack(len(data), kind)))
+
+
 def checkpoint_numbers(disk: Disk) -> list[int]:
     """The checkpoints that are there, the oldest first."""
-    names = disk.names("checkpoints")
-    return [int(name[:16], 16) for name in names if name.endswith(".checkpoint")]
+    found = (_NAME.fullmatch(name) for name in disk.names("checkpoints"))
+    return sorted(int(match[1], 16) for match in found if match)
 
 
 def newest_checkpoint(disk: Disk, store_id: UUID) -> Checkpoint | None:
@@ -131,8 +142,8 @@ def _read(disk: Disk, store_id: UUID, number: int) -> Checkpoint:
             if length > size - start:
                 raise StoreCorrupt(name, at, f"a section of {length} bytes goes beyond the file")
             data = file.read(start, length)
-            if crc32(data) != checksum:
-                raise StoreCorrupt(name, start, f"the checksum of section {kind} is wrong")
+            if _checksum(kind, data) != checksum:
+                raise StoreCorrupt(name, at, f"the checksum of section {kind} is wrong")
             sections.append(Section(kind, data))
             at = start + length
     finally:

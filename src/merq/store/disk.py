@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -138,8 +139,12 @@ class FileDisk:
         """Takes the folder, made if it is not there."""
         import fcntl  # noqa: PLC0415 - where it is missing, so is this kind of lock
 
-        self._root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self._root / "lock", flags, 0o600)
+        except OSError as wrong:
+            raise _failure(wrong, f"opening {self._root / 'lock'}") from wrong
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -150,9 +155,11 @@ class FileDisk:
                 + (f" ({holder})" if holder else "")
                 + ": a store has one process at a time"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         self._lock = descriptor
+        # Who holds it is a courtesy to people: a full disk must not keep the store from opening.
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
 
     def unlock(self) -> None:
         """Gives the folder back."""
@@ -162,13 +169,18 @@ class FileDisk:
 
     def create(self, name: str) -> LogFile:
         """A new file, in a folder made if it is not there."""
-        path = self._root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._make_folder_of(name)
         return self._opened(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
 
     def open(self, name: str) -> LogFile:
         """A file that exists."""
         return self._opened(name, os.O_RDWR)
+
+    def _make_folder_of(self, name: str) -> None:
+        try:
+            (self._root / name).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as wrong:
+            raise _failure(wrong, f"making the folder of {name}") from wrong
 
     def _opened(self, name: str, flags: int) -> LogFile:
         try:
@@ -189,7 +201,7 @@ class FileDisk:
 
     def rename(self, name: str, new_name: str) -> None:
         """Gives a file another name."""
-        (self._root / new_name).parent.mkdir(parents=True, exist_ok=True)
+        self._make_folder_of(new_name)
         try:
             (self._root / name).replace(self._root / new_name)
         except OSError as wrong:
@@ -207,13 +219,14 @@ class FileDisk:
         # A new folder's own name must be durable too, so its parent is synced with it.
         path = self._root / folder
         for place in (path, path.parent):
-            descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                os.fsync(descriptor)
+                descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
             except OSError as wrong:
                 raise StoreFailed(f"making {place} durable: {wrong.strerror}") from wrong
-            finally:
-                os.close(descriptor)
 
     def free(self) -> int:
         """How many bytes are free."""

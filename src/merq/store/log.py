@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Final
 from uuid import UUID
 from zlib import crc32
@@ -80,18 +81,51 @@ class Appended:
     positions: tuple[int, ...]
 
 
+class _Syncs:
+    """One sync at a time, and none after one that failed.
+
+    A system tells of lost writes once: the sync after a failed one succeeds, and means nothing.
+    """
+
+    def __init__(self, durable: int) -> None:
+        self._turn = Lock()
+        self._failure: StoreFailed | None = None
+        self._durable = durable
+
+    def sync(self, file: LogFile, end: int) -> None:
+        with self._turn:
+            self._sync(file, end)
+
+    def sync_unless_done(self, file: LogFile, end: int) -> None:
+        with self._turn:
+            # The log may have gone on to the next segment meanwhile, and this file be gone.
+            if self._durable < end:
+                self._sync(file, end)
+
+    def _sync(self, file: LogFile, end: int) -> None:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            file.sync()
+        except StoreFailed as wrong:
+            self._failure = wrong
+            raise
+        self._durable = max(self._durable, end)
+
+
 @dataclass(slots=True, kw_only=True)
 class Syncing:
     """A sync under way: the log will be durable up to `end`, unless it fails."""
 
     file: LogFile
     end: int
+    syncs: _Syncs
     failure: StoreFailed | None = None
 
     def run(self) -> None:
         """Waits for the disk."""
         try:
-            self.file.sync()
+            self.syncs.sync_unless_done(self.file, self.end)
         except StoreFailed as wrong:
             self.failure = wrong
 
@@ -120,6 +154,7 @@ class Log:
         else:
             self._tail = self._begin_segment(1)
         self._durable = self.end
+        self._syncs = _Syncs(self._durable)
 
     @property
     def end(self) -> int:
@@ -149,7 +184,13 @@ class Log:
             raise StoreFull(
                 f"{payload} bytes at once, at most {FRAME_PAYLOAD_MAX} are stored in one piece"
             )
-        size = FRAME_HEADER_SIZE + payload + -payload % FRAME_ALIGNMENT
+        try:
+            return self._append(records, FRAME_HEADER_SIZE + payload + -payload % FRAME_ALIGNMENT)
+        except StoreFailed as wrong:
+            self._failed = self._failed or wrong
+            raise
+
+    def _append(self, records: Sequence[Record], size: int) -> Appended:
         if self._tail.used > SEGMENT_HEADER_SIZE and (
             self._tail.used + size > self._settings.segment_size
         ):
@@ -161,11 +202,7 @@ class Log:
         try:
             tail.file.write(tail.used, frame)
         except StoreFull:
-            # What was written of the frame must not pass for one later.
-            self._wipe(tail, size)
-            raise
-        except StoreFailed as wrong:
-            self._failed = wrong
+            self._wipe(tail)
             raise
         tail.used += size
         sequence = self._sequence
@@ -189,12 +226,12 @@ class Log:
         self._check()
         if self.end == self._durable:
             return None
-        return Syncing(file=self._tail.file, end=self.end)
+        return Syncing(file=self._tail.file, end=self.end, syncs=self._syncs)
 
     def end_sync(self, syncing: Syncing) -> None:
         """Takes the result of a sync that has run."""
         if syncing.failure is not None:
-            self._failed = syncing.failure
+            self._failed = self._failed or syncing.failure
             raise syncing.failure
         self._durable = max(self._durable, syncing.end)
 
@@ -232,7 +269,13 @@ class Log:
         assert number != self._tail.number, "the newest segment stays"
         segment = self._segments.pop(number)
         segment.file.close()
-        self._disk.remove(segment_name(number))
+        try:
+            self._disk.remove(segment_name(number))
+            # Before the next is dropped: if that one were gone and this one back, there is a hole.
+            self._disk.sync_folder("log")
+        except StoreFailed as wrong:
+            self._failed = self._failed or wrong
+            raise
 
     def close(self) -> None:
         """Gives the files back. Nothing is made durable that was not."""
@@ -257,11 +300,18 @@ class Log:
             wanted = size
         segment.reserved = wanted
 
-    def _wipe(self, segment: Segment, size: int) -> None:
+    def _wipe(self, segment: Segment) -> None:
+        """What was written of a frame that had no room must not pass for one later.
+
+        It could: its last bytes may be zeros, as those are that take their place.
+        """
         try:
-            segment.file.write(segment.used, bytes(size))
-        except (StoreFull, StoreFailed) as wrong:
-            self._failed = StoreFailed(f"cleaning up after a full disk: {wrong}")
+            segment.file.truncate(segment.used)
+        except StoreFull as wrong:
+            raise StoreFailed(f"cleaning up after a full disk: {wrong}") from wrong
+        segment.reserved = segment.used
+        self._syncs.sync(segment.file, self.end)
+        self._durable = self.end
 
     def _roll(self) -> None:
         """Begins the next segment; the one before is durable then, wholly."""
@@ -271,9 +321,6 @@ class Log:
 
     def _begin_segment(self, number: int) -> Segment:
         name = segment_name(number)
-        # A file of this name is left over from a crash between its creation and its first sync.
-        if self._disk.exists(name):
-            self._disk.remove(name)
         file = self._disk.create(name)
         try:
             file.write(0, pack_segment_header(number, self._store_id, self._sequence))
@@ -282,9 +329,11 @@ class Log:
         except StoreFull:
             file.close()
             self._disk.remove(name)
+            # The log goes on in the segment before, which must not have a successor after a crash.
+            self._disk.sync_folder("log")
             raise
-        except StoreFailed as wrong:
-            self._failed = wrong
+        except StoreFailed:
+            file.close()
             raise
         segment = Segment(
             number=number, file=file, used=SEGMENT_HEADER_SIZE, reserved=SEGMENT_HEADER_SIZE

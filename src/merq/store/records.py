@@ -15,8 +15,11 @@ FRAME_MAGIC: Final = b"FRAM"
 FRAME_HEADER_SIZE: Final = 32
 RECORD_HEADER_SIZE: Final = 8
 FRAME_ALIGNMENT: Final = 8
+FRAME_SIZE_MIN: Final = FRAME_HEADER_SIZE + RECORD_HEADER_SIZE
 FRAME_PAYLOAD_MAX: Final = 1 << 30
 """The most that is appended in one piece: 1 GiB."""
+
+KIND_MAX: Final = 255
 
 _FRAME: Final = struct.Struct("<4sIQQI")
 _CRC: Final = struct.Struct("<I")
@@ -61,6 +64,7 @@ def pack_frame(records: Sequence[Record], sequence: int, durable: int) -> tuple[
     places: list[int] = []
     at = FRAME_HEADER_SIZE
     for kind, data in records:
+        assert 0 < kind <= KIND_MAX, "kind 0 does not exist"
         parts.append(_RECORD.pack(len(data), kind))
         parts.append(data)
         at += RECORD_HEADER_SIZE

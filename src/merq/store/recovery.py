@@ -5,6 +5,7 @@ Where the log ends and what is torn or corrupt is decided as the package's docst
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from merq.store.records import (
     FRAME_ALIGNMENT,
     FRAME_HEADER_SIZE,
     FRAME_MAGIC,
+    FRAME_SIZE_MIN,
     FoundRecord,
     FrameHeader,
     is_whole,
@@ -42,6 +44,7 @@ IDENTITY_MAGIC: Final = b"MERQSTOR"
 IDENTITY_SIZE: Final = 48
 _IDENTITY: Final = struct.Struct("<8sI4x16sQ4x")
 _SEGMENT: Final = struct.Struct("<8sI4xQ16sQ12x")
+_NAME: Final = re.compile(r"([0-9a-f]{16})\.segment")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +114,8 @@ def open_store(
     checkpoint = newest_checkpoint(disk, identity.store_id)
     if checkpoint is not None:
         restore(checkpoint)
+        # A name that a killed process gave may not be durable, and segments go because of it.
+        disk.sync_folder("checkpoints")
     scan = _Scan(disk, identity.store_id, checkpoint)
     state, torn = scan.run(replay)
     return Opened(identity=identity, log=Log(disk, state, settings), torn=torn)
@@ -133,6 +138,7 @@ def _identify(disk: Disk, fresh: Identity) -> Identity:
     _, version, owner, created = _IDENTITY.unpack_from(data)
     if version != VERSION:
         raise StoreCorrupt("identity", 8, f"version {version}; this program knows {VERSION}")
+    disk.sync_folder(".")
     return Identity(store_id=UUID(bytes=owner), created=created)
 
 
@@ -141,9 +147,11 @@ def _introduce(disk: Disk, fresh: Identity) -> Identity:
     if disk.exists("identity.draft"):
         disk.remove("identity.draft")
     file = disk.create("identity.draft")
-    file.write(0, head + crc32(head).to_bytes(4, "little"))
-    file.sync()
-    file.close()
+    try:
+        file.write(0, head + crc32(head).to_bytes(4, "little"))
+        file.sync()
+    finally:
+        file.close()
     disk.rename("identity.draft", "identity")
     disk.sync_folder(".")
     return fresh
@@ -157,30 +165,45 @@ class _Scan:
         self._store_id = store_id
         self._start = checkpoint.position if checkpoint else position_of(1, SEGMENT_HEADER_SIZE)
         self._sequence = checkpoint.next_sequence if checkpoint else 1
+        # Before this position the log is known to be durable.
+        self._proven = checkpoint.position if checkpoint else 0
         self._torn: Torn | None = None
+        self._files: list[LogFile] = []
 
     def run(self, replay: Replay) -> tuple[LogState, Torn | None]:
+        try:
+            segments = self._segments(replay)
+        except BaseException:
+            for file in self._files:
+                file.close()
+            raise
+        state = LogState(store_id=self._store_id, segments=segments, next_sequence=self._sequence)
+        return state, self._torn
+
+    def _segments(self, replay: Replay) -> list[Segment]:
         numbers = self._numbers()
         segments: list[Segment] = []
         for number in numbers:
             file = self._disk.open(segment_name(number))
+            self._files.append(file)
             is_last = number == numbers[-1]
             if number < self._start >> 32:
-                size = file.size()
-                segments.append(Segment(number=number, file=file, used=size, reserved=size))
-                continue
-            if is_last and self._is_stillborn(file, number):
+                used = self._contained(file, number)
+            elif is_last and self._is_stillborn(file, number):
                 file.close()
                 self._disk.remove(segment_name(number))
                 break
-            used = self._segment(file, number, replay, is_last=is_last)
+            else:
+                used = self._segment(file, number, replay, is_last=is_last)
             segments.append(Segment(number=number, file=file, used=used, reserved=file.size()))
-        state = LogState(store_id=self._store_id, segments=segments, next_sequence=self._sequence)
-        return state, self._torn
+        if numbers:
+            # A segment that was begun by a killed process stays, one that was removed stays away.
+            self._disk.sync_folder("log")
+        return segments
 
     def _numbers(self) -> list[int]:
-        names = [name for name in self._disk.names("log") if name.endswith(".segment")]
-        numbers = [int(name[:16], 16) for name in names]
+        found = (_NAME.fullmatch(name) for name in self._disk.names("log"))
+        numbers = sorted(int(match[1], 16) for match in found if match)
         first_needed = self._start >> 32
         if not numbers and first_needed == 1 and self._sequence == 1:
             return []
@@ -191,10 +214,17 @@ class _Scan:
                 raise StoreCorrupt(segment_name(number + 1), 0, "the segment is missing")
         return numbers
 
+    def _contained(self, file: LogFile, number: int) -> int:
+        """A segment whose frames the checkpoint contains; they are not read. Gives its size."""
+        head = file.read(0, SEGMENT_HEADER_SIZE)
+        if problem := _header_problem(head, number, self._store_id):
+            raise StoreCorrupt(segment_name(number), 0, problem)
+        return file.size()
+
     def _is_stillborn(self, file: LogFile, number: int) -> bool:
         """Whether the newest segment was begun and never became durable: it holds nothing."""
         head = file.read(0, SEGMENT_HEADER_SIZE)
-        if _header_problem(head, number, self._store_id) == "":
+        if not _header_problem(head, number, self._store_id) or number == self._proven >> 32:
             return False
         rest = file.read(0, file.size())
         return rest.find(FRAME_MAGIC, SEGMENT_HEADER_SIZE) < 0
@@ -209,6 +239,9 @@ class _Scan:
         at = SEGMENT_HEADER_SIZE
         if number == self._start >> 32:
             at = self._start & 0xFFFFFFFF
+            if at > len(data):
+                reason = f"the file ends, but the checkpoint contains the log up to {at}"
+                raise StoreCorrupt(name, len(data), reason)
         elif first_sequence != self._sequence:
             reason = f"it begins with frame {first_sequence}, frame {self._sequence} is missing"
             raise StoreCorrupt(name, 0, reason)
@@ -216,12 +249,26 @@ class _Scan:
             frame = data[at : at + header.size]
             replay(Frame(header=header, position=position_of(number, at), data=frame))
             self._sequence += 1
+            self._proven = max(self._proven, header.durable)
             at += header.size
         if any(memoryview(data)[at:]):
             if not is_last or self._was_durable(data, number, at):
                 raise StoreCorrupt(name, at, "no whole frame is here, but the log went on after it")
             self._cut(file, number, at, data[at:])
+        if is_last:
+            self._make_durable(file, number, data[:at])
         return at
+
+    def _make_durable(self, file: LogFile, number: int, data: bytes) -> None:
+        """Whatever was found counts from now on, so it must survive from now on.
+
+        A killed process may have synced none of it. Nor is syncing it enough: a sync that failed
+        may have left it in the system's memory, marked as written; so it is written again.
+        """
+        proven = self._proven & 0xFFFFFFFF if self._proven >> 32 == number else 0
+        if proven < len(data):
+            file.write(proven, data[proven:])
+        file.sync()
 
     def _frame_at(self, data: bytes, at: int) -> FrameHeader | None:
         header = unpack_header(data[at : at + FRAME_HEADER_SIZE])
@@ -234,31 +281,33 @@ class _Scan:
         here = position_of(number, at)
         place = data.find(FRAME_MAGIC, at + 1)
         while place >= 0:
-            if place % FRAME_ALIGNMENT == 0:
-                header = unpack_header(data[place : place + FRAME_HEADER_SIZE])
-                if (
-                    header is not None
-                    and header.durable > here
-                    and header.sequence > self._sequence
-                    and is_whole(header, data[place : place + header.size])
-                ):
-                    return True
+            header = unpack_header(data[place : place + FRAME_HEADER_SIZE])
+            # Only what can be true is looked at: these bytes may be a message that claims anything.
+            if (
+                header is not None
+                and place % FRAME_ALIGNMENT == 0
+                and here < header.durable <= position_of(number, place)
+                and 0 < header.sequence - self._sequence <= (place - at) // FRAME_SIZE_MIN
+                and is_whole(header, data[place : place + header.size])
+            ):
+                return True
             place = data.find(FRAME_MAGIC, place + 1)
         return False
 
     def _cut(self, file: LogFile, number: int, at: int, rest: bytes) -> None:
-        """Keeps the torn bytes aside, and makes the end of the log clean."""
+        """Keeps the torn bytes aside, durably, and makes the end of the log clean."""
         kept = rest.rstrip(b"\0")
         aside = f"aside/{number:016x}-{at:08x}-{self._sequence}.torn"
         if self._disk.exists(aside):
             self._disk.remove(aside)
         copy = self._disk.create(aside)
-        copy.write(0, kept)
-        copy.sync()
-        copy.close()
+        try:
+            copy.write(0, kept)
+            copy.sync()
+        finally:
+            copy.close()
         self._disk.sync_folder("aside")
         file.truncate(at)
-        file.sync()
         self._torn = Torn(file=segment_name(number), offset=at, size=len(kept), kept_as=aside)
 
 

@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from merq.errors import StoreCorrupt, StoreFailed, StoreFull
+from merq.store.checkpoints import Checkpoint, write_checkpoint
+from merq.store.log import Log, LogSettings, position_of, segment_name
+from merq.store.records import FRAME_PAYLOAD_MAX, Record
+from merq.store.recovery import Frame, Identity, Opened, open_store
+from merq.testing.disk import Operation, PowerCut, SimulatedDisk
+
+WHO = Identity(store_id=UUID(int=7), created=1)
+SETTINGS = LogSettings(segment_size=4096, reserve_step=1024)
+
+
+def reopened(disk: SimulatedDisk) -> tuple[Opened, list[bytes]]:
+    found: list[bytes] = []
+
+    def replay(frame: Frame) -> None:
+        found.extend(bytes(record.data) for record in frame.records())
+
+    return open_store(disk, WHO, lambda _: None, replay, SETTINGS), found
+
+
+def log_on(disk: SimulatedDisk) -> Log:
+    return reopened(disk)[0].log
+
+
+def checkpoint_of(disk: SimulatedDisk, log: Log, number: int = 1) -> None:
+    log.sync()
+    write_checkpoint(
+        disk,
+        WHO.store_id,
+        Checkpoint(number=number, position=log.end, next_sequence=log.next_sequence, sections=()),
+    )
+
+
+def fill_segments(log: Log, until: int) -> None:
+    while log.end >> 32 < until:
+        log.append([Record(1, bytes(900))])
+    log.sync()
+
+
+class HugeData(bytes):
+    """Data that says it is huge, so that a limit is tested without the memory."""
+
+    def __len__(self) -> int:
+        return FRAME_PAYLOAD_MAX
+
+
+def test_positions_grow_and_read_back_what_was_appended() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    places: list[tuple[int, bytes]] = []
+    for number in range(30):
+        records = [Record(1, bytes([number]) * (number * 20)), Record(2, b"x" * number)]
+        appended = log.append(records)
+        assert appended.sequence == number + 1
+        assert appended.end == log.end
+        places += zip(appended.positions, (r.data for r in records), strict=True)
+    assert [at for at, _ in places] == sorted(at for at, _ in places)
+    assert all(log.read(at, len(data)) == data for at, data in places)
+    assert len(log.segments()) > 2
+
+
+def test_a_position_is_segment_and_offset() -> None:
+    assert position_of(3, 64) == 0x0000_0003_0000_0040
+    assert segment_name(0x1F) == "log/000000000000001f.segment"
+
+
+def test_a_frame_larger_than_a_segment_gets_one_of_its_own() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    log.append([Record(1, b"small")])
+    big = log.append([Record(1, b"B" * 10_000)])
+    after = log.append([Record(1, b"after")])
+    assert [place >> 32 for place in (big.positions[0], after.positions[0])] == [2, 3]
+    log.sync()
+    assert reopened(disk.crash())[1] == [b"small", b"B" * 10_000, b"after"]
+
+
+def test_more_than_the_limit_at_once_is_refused_and_the_log_goes_on() -> None:
+    log = log_on(SimulatedDisk())
+    with pytest.raises(StoreFull, match=f"at most {FRAME_PAYLOAD_MAX}"):
+        log.append([Record(1, HugeData())])
+    assert log.append([Record(1, b"next")]).sequence == 1
+
+
+@pytest.mark.parametrize("kind", [0, 256, -1])
+def test_a_kind_outside_1_to_255_is_never_written(kind: int) -> None:
+    log = log_on(SimulatedDisk())
+    with pytest.raises(AssertionError):
+        log.append([Record(kind, b"")])
+
+
+def test_reading_beyond_the_end_says_what_is_missing() -> None:
+    log = log_on(SimulatedDisk(reserves=False))
+    appended = log.append([Record(1, b"12345678")])
+    with pytest.raises(StoreFailed, match="has 8 of 9 bytes"):
+        log.read(appended.positions[0], 9)
+
+
+def test_what_lives_in_a_segment_is_counted() -> None:
+    log = log_on(SimulatedDisk())
+    place = log.append([Record(1, b"12345678")]).positions[0]
+    log.keep(place, 8)
+    log.keep(place, 4)
+    log.release(place, 8)
+    assert log.segments()[0].living == 4
+    with pytest.raises(AssertionError, match="released more than was kept"):
+        log.release(place, 5)
+
+
+def test_segments_are_dropped_from_the_oldest_on_and_the_newest_stays() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    fill_segments(log, until=4)
+    checkpoint_of(disk, log)
+    with pytest.raises(AssertionError):
+        log.drop(2)
+    log.drop(1)
+    log.drop(2)
+    log.drop(3)
+    with pytest.raises(AssertionError):
+        log.drop(4)
+    assert [segment.number for segment in log.segments()] == [4]
+    log.append([Record(1, b"last")])
+    log.sync()
+    assert reopened(disk.crash())[1] == [b"last"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_dropped_segment_does_not_come_back_without_its_successor(seed: int) -> None:
+    disk = SimulatedDisk(seed)
+    log = log_on(disk)
+    fill_segments(log, until=4)
+    checkpoint_of(disk, log)
+    log.drop(1)
+    log.drop(2)
+    opened, _ = reopened(disk.crash())
+    assert [segment.number for segment in opened.log.segments()] == [3, 4]
+
+
+def test_a_missing_segment_is_named() -> None:
+    disk = SimulatedDisk()
+    fill_segments(log_on(disk), until=3)
+    disk.remove(segment_name(2))
+    with pytest.raises(StoreCorrupt, match=r"0002\.segment .*is missing"):
+        reopened(disk)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("reserves", [True, False])
+def test_a_full_disk_refuses_the_frame_and_the_log_goes_on(seed: int, reserves: bool) -> None:
+    disk = SimulatedDisk(seed, reserves=reserves)
+    log = log_on(disk)
+    log.append([Record(1, b"before")])
+    disk.capacity = disk.used + 300
+    with pytest.raises(StoreFull):
+        # Zeros at the end: what is missing of it looks as if it were there.
+        log.append([Record(1, b"too much" + bytes(1500))])
+    disk.capacity = None
+    log.append([Record(1, b"after")])
+    log.sync()
+    assert reopened(disk.crash())[1] == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_frame_without_room_does_not_appear_after_power_loss(seed: int) -> None:
+    disk = SimulatedDisk(seed, reserves=False)
+    log = log_on(disk)
+    log.append([Record(1, b"before")])
+    disk.capacity = disk.used + 1552
+    with pytest.raises(StoreFull):
+        log.append([Record(1, b"refused" + bytes(1508))])
+    assert reopened(disk.crash())[1] in ([], [b"before"])
+
+
+@pytest.mark.parametrize("operation", [Operation.WRITE, Operation.RESERVE, Operation.SYNC])
+def test_a_failed_disk_gets_nothing_more_until_the_store_is_opened_anew(
+    operation: Operation,
+) -> None:
+    disk = SimulatedDisk(3)
+    log = log_on(disk)
+    disk.fail_next(operation)
+
+    def append_and_sync() -> None:
+        log.append([Record(1, b"?")])
+        log.sync()
+
+    with pytest.raises(StoreFailed, match="told to fail"):
+        append_and_sync()
+    written = disk.operations
+    for _ in range(2):
+        with pytest.raises(StoreFailed, match="must be opened anew"):
+            log.append([Record(1, b"never")])
+        with pytest.raises(StoreFailed, match="must be opened anew"):
+            log.sync()
+    assert disk.operations == written
+    opened, found = reopened(disk.crash("kill"))
+    assert found in ([], [b"?"])
+    opened.log.append([Record(1, b"again")])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_failed_sync_forgot_is_written_again(seed: int) -> None:
+    disk = SimulatedDisk(seed)
+    log = log_on(disk)
+    log.append([Record(1, b"x" * 2000)])
+    disk.fail_next(Operation.SYNC)
+    with pytest.raises(StoreFailed):
+        log.sync()
+    disk = disk.crash("kill")
+    opened, found = reopened(disk)
+    assert opened.log.durable == opened.log.end
+    assert found == [b"x" * 2000]
+    assert reopened(disk.crash())[1] == found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_killed_process_left_is_durable_once_the_store_is_open(seed: int) -> None:
+    disk = SimulatedDisk(seed)
+    log_on(disk).append([Record(1, b"x" * 2000)])
+    disk = disk.crash("kill")
+    assert reopened(disk)[1] == [b"x" * 2000]
+    assert reopened(disk.crash())[1] == [b"x" * 2000]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_checkpoint_that_was_used_to_open_stays(seed: int) -> None:
+    """Its name may not be durable if the process was killed; segments are dropped because of it."""
+    disk = SimulatedDisk(seed)
+    log = log_on(disk)
+    fill_segments(log, until=2)
+    log.sync()
+
+    def kill_before_the_names_are_synced(operation: Operation, name: str) -> None:
+        if (operation, name) == (Operation.SYNC_FOLDER, "checkpoints"):
+            raise PowerCut
+
+    disk.before = kill_before_the_names_are_synced
+    with pytest.raises(PowerCut):
+        checkpoint_of(disk, log)
+    disk = disk.crash("kill")
+    log = log_on(disk)
+    log.drop(1)
+    assert reopened(disk.crash())[0].log.next_sequence == log.next_sequence
+
+
+def test_a_checkpoints_segment_is_not_taken_for_one_that_never_was() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    checkpoint_of(disk, log)
+    log.close()
+    disk.damage(segment_name(1), 3)
+    with pytest.raises(StoreCorrupt) as caught:
+        reopened(disk)
+    assert (caught.value.file, caught.value.offset) == (segment_name(1), 0)
+    assert disk.open_files == 0
+
+
+def test_a_log_that_ends_before_its_checkpoint_is_refused() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    log.append([Record(1, bytes(100))])
+    checkpoint_of(disk, log)
+    file = disk.open(segment_name(1))
+    file.truncate(100)
+    with pytest.raises(StoreCorrupt) as caught:
+        reopened(disk)
+    assert (caught.value.file, caught.value.offset) == (segment_name(1), 100)
+
+
+def test_a_newer_checkpoint_replaces_the_one_before() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    for number in (1, 2, 3):
+        log.append([Record(1, b"x")])
+        checkpoint_of(disk, log, number)
+    assert disk.names("checkpoints") == [f"{3:016x}.checkpoint"]
+
+
+def test_a_checkpoint_without_room_leaves_the_one_before() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    log.append([Record(1, b"x")])
+    checkpoint_of(disk, log, 1)
+    disk.capacity = disk.used + 10
+    with pytest.raises(StoreFull):
+        checkpoint_of(disk, log, 2)
+    assert disk.names("checkpoints") == [f"{1:016x}.checkpoint"]
+    disk.capacity = None
+    checkpoint_of(disk, log, 2)
+    assert disk.names("checkpoints") == [f"{2:016x}.checkpoint"]
