@@ -15,6 +15,7 @@ import click
 from merq import __version__
 from merq.cli.decode import decode
 from merq.cli.names import names
+from merq.cli.store import store
 from merq.errors import MerqError
 
 EXIT_FAILED = 1
@@ -29,11 +30,13 @@ def merq() -> None:
     \b
     merq decode capture.pcapng          what two queue managers said to each other
     merq names explain 'DIRECT=OS:a\\b'  what a name means, part by part
+    merq store check DIR                whether a store is what was written
     """
 
 
 merq.add_command(decode)
 merq.add_command(names)
+merq.add_command(store)
 
 
 def main() -> None:

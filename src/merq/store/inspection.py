@@ -1,0 +1,236 @@
+"""Checks a store's folder, whether it is in use or not. Nothing is written, nothing is locked.
+
+Written from the package's docstring alone: with `findings`, `viewing` and `scanning` it shares no
+code with what writes and opens a store, so that a mistake there does not hide itself here. Memory
+is bounded, whatever the files claim.
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+from zlib import crc32
+
+from merq.store.findings import (
+    CORRUPTIONS_MAX,
+    Aside,
+    CheckpointReport,
+    Findings,
+    Progress,
+    Report,
+    SegmentReport,
+)
+from merq.store.scanning import (
+    HEADER_SIZE,
+    VERSION,
+    SegmentScan,
+    Start,
+    header_problem,
+    mismatch,
+)
+from merq.store.viewing import (
+    ATTEMPTS_MAX,
+    CHUNK,
+    HELD_MAX,
+    StoreView,
+    ViewedFile,
+    changing_too_quickly,
+    names_in,
+)
+
+SETTLE_S: Final = 0.1
+"""How long the end of the log is watched before it is called torn and not growing."""
+
+_IDENTITY: Final = struct.Struct("<8sII16sQII")
+_CHECKPOINT: Final = struct.Struct("<8sII16sQQ12xI")
+_SECTION: Final = struct.Struct("<QII")
+_CHECKED: Final = struct.Struct("<QI")
+_LOG_BEGINS: Final = Start(file="", position=1 << 32 | HEADER_SIZE, sequence=1)
+
+
+def inspect(
+    folder: Path, progress: Progress | None = None, *, settle_s: float = SETTLE_S
+) -> Report:
+    """Checks everything in the folder.
+
+    Raises:
+        StoreError: The folder is not a store, or changes too quickly.
+        StoreFailed: The disk failed.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        try:
+            with StoreView(folder) as view:
+                return examine(view, progress, settle_s=settle_s)
+        except FileNotFoundError:
+            continue  # a segment was dropped before it was opened
+    raise changing_too_quickly(folder)
+
+
+def examine(
+    view: StoreView, progress: Progress | None = None, *, settle_s: float = SETTLE_S
+) -> Report:
+    """Checks what a view holds open."""
+    total = sum(file.size() for file in (*view.checkpoints, *view.segments))
+    findings = Findings(progress=progress, total=total)
+    store_id, created = _examine_identity(view, findings)
+    checkpoints = [
+        _examine_checkpoint(file, store_id, findings, is_newest=file is view.checkpoints[-1])
+        for file in view.checkpoints
+    ]
+    segments = _examine_log(view, store_id, _start(checkpoints), findings, settle_s)
+    aside = tuple(
+        Aside(file=f"aside/{name}", size=(view.folder / "aside" / name).stat().st_size)
+        for name in names_in(view.folder / "aside")
+    )
+    findings.notes.extend(_explained(stray) for stray in view.strays)
+    return Report(
+        folder=view.folder,
+        store_id=store_id,
+        created=created,
+        segments=tuple(segments),
+        checkpoints=tuple(checkpoints),
+        aside=aside,
+        notes=tuple(findings.notes),
+        corruptions=tuple(findings.corruptions),
+    )
+
+
+def _explained(stray: str) -> str:
+    if stray == "checkpoints/draft":
+        return f"{stray} is a checkpoint that is being written, or was when the store ended"
+    return f"{stray} is no part of a store"
+
+
+def _examine_identity(view: StoreView, findings: Findings) -> tuple[UUID | None, int | None]:
+    if view.identity is None:
+        problem = 0, "the file is missing beside a log"
+    else:
+        data = view.identity.read(0, _IDENTITY.size + 1)
+        found = _identity_problem(data)
+        if found is None:
+            _, _, _, owner, created, _, _ = _IDENTITY.unpack(data)
+            return UUID(bytes=owner), created
+        problem = found
+    findings.corrupt("identity", *problem, read_at_opening=True)
+    return None, None
+
+
+def _identity_problem(data: bytes) -> tuple[int, str] | None:
+    if len(data) != _IDENTITY.size:
+        size = f"{len(data)}" if len(data) < _IDENTITY.size else "more"
+        return 0, f"{size} bytes are here, an identity has {_IDENTITY.size}"
+    magic, version, _, _, _, _, checksum = _IDENTITY.unpack(data)
+    if magic != b"MERQSTOR":
+        return 0, f"{magic!r} is here, an identity begins with b'MERQSTOR'"
+    if checksum != crc32(data[:44]):
+        return 44, mismatch(checksum, crc32(data[:44]))
+    if version != VERSION:
+        return 8, f"version {version}; this program knows {VERSION}"
+    return None
+
+
+def _examine_checkpoint(
+    file: ViewedFile, store_id: UUID | None, findings: Findings, *, is_newest: bool
+) -> CheckpointReport:
+    position: int | None = None
+    sequence: int | None = None
+    sections: list[tuple[int, int]] = []
+    size = file.size()
+    head = file.read(0, HEADER_SIZE)
+    wrong = header_problem(head, b"MERQCKPT", store_id, owner_at=16)
+    if wrong is None:
+        _, _, count, _, position, sequence, _ = _CHECKPOINT.unpack(head)
+        problem = _examine_sections(file, count, sections)
+        contained = HEADER_SIZE + sum(_SECTION.size + each for _, each in sections)
+        if problem is None and contained < size:
+            findings.notes.append(f"{file.name} has {size - contained} bytes after its sections")
+    else:
+        problem = wrong.offset, wrong.reason
+    if problem is not None:
+        findings.corrupt(file.name, *problem, read_at_opening=is_newest)
+    findings.advance(size)
+    return CheckpointReport(
+        number=file.number,
+        file=file.name,
+        size=size,
+        position=position,
+        next_sequence=sequence,
+        sections=tuple(sections),
+        whole=problem is None,
+    )
+
+
+def _examine_sections(
+    file: ViewedFile, count: int, sections: list[tuple[int, int]]
+) -> tuple[int, str] | None:
+    """Adds kinds and sizes to `sections`; gives what is wrong and where, or None."""
+    size = file.size()
+    at = HEADER_SIZE
+    for number in range(1, count + 1):
+        head = file.read(at, _SECTION.size)
+        if len(head) < _SECTION.size:
+            return at, f"the file ends here, section {number} of {count} is missing"
+        length, checksum, kind = _SECTION.unpack(head)
+        at += _SECTION.size
+        end = at + length
+        if end > size:
+            reason = f"section {number} of {count} has {length} bytes, {size - at} are left"
+            return at - _SECTION.size, reason
+        found = crc32(_CHECKED.pack(length, kind))
+        for place in range(at, end, CHUNK):
+            found = crc32(file.read(place, min(CHUNK, end - place)), found)
+        if found != checksum:
+            return at - _SECTION.size, f"section {number} of {count}: {mismatch(checksum, found)}"
+        sections.append((kind, length))
+        at = end
+    return None
+
+
+def _start(checkpoints: list[CheckpointReport]) -> Start | None:
+    """From where on opening reads; None if a checkpoint that is not whole hides it."""
+    if not checkpoints:
+        return _LOG_BEGINS
+    newest = checkpoints[-1]
+    if not newest.whole or newest.position is None or newest.next_sequence is None:
+        return None
+    return Start(file=newest.file, position=newest.position, sequence=newest.next_sequence)
+
+
+def _examine_log(
+    view: StoreView,
+    store_id: UUID | None,
+    start: Start | None,
+    findings: Findings,
+    settle_s: float,
+) -> list[SegmentReport]:
+    _find_missing([file.number for file in view.segments], start, findings)
+    reports: list[SegmentReport] = []
+    before: int | None = None
+    expected: int | None = None
+    for file in view.segments:
+        if before != file.number - 1:
+            expected = 1 if start is _LOG_BEGINS and file.number == 1 else None
+        scan = SegmentScan(view, file, store_id, start, findings, settle_s)
+        reports.append(scan.run(expected))
+        expected = scan.following
+        before = file.number
+        if file not in view.segments[:HELD_MAX]:
+            file.close()
+    return reports
+
+
+def _find_missing(numbers: list[int], start: Start | None, findings: Findings) -> None:
+    """The log has no holes, and begins no later than opening needs it."""
+    missing: list[int] = []
+    if start is not None and start.number not in numbers and (numbers or start.file):
+        missing.append(start.number)
+    for number, following in pairwise(numbers):
+        missing.extend(range(number + 1, min(following, number + 2 + CORRUPTIONS_MAX)))
+    for number in sorted(set(missing)):
+        reason = "the segment is missing"
+        if start is not None and start.number == number and start.file:
+            reason += f"; {start.file} needs the log from offset {start.offset} of it on"
+        findings.corrupt(f"log/{number:016x}.segment", 0, reason, read_at_opening=True)
