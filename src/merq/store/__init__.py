@@ -49,7 +49,8 @@ that the bytes between have room for; the bytes of a message may look like a fra
 What recovery has found is made durable before the store is open: what a killed process left in the
 system's memory, or a failing sync forgot, is written again, and the names are synced.
 
-What this package does: `disk` touches files (nothing else does), `records` knows frames, `log`
-appends and reads, `recovery` opens, `checkpoints` keeps snapshots, `commit` lets many wait for one
-sync. It knows nothing of queues or messages.
+What this package does: `disk` touches files, `records` knows frames, `log` appends and reads,
+`recovery` opens, `checkpoints` keeps snapshots, `commit` lets many wait for one sync. Beside them,
+with nothing in common but this page, `inspection` checks a store (over `viewing`, `scanning` and
+`findings`), and `backup` copies one. None of them knows anything of queues or messages.
 """

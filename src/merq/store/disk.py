@@ -1,4 +1,4 @@
-"""The only module that touches files.
+"""The only module of the writing side that touches files.
 
 `Disk` and `LogFile` are what the store needs of a disk. `FileDisk` is a folder of the operating
 system; `merq.testing` has another, which tears, forgets and fills up.

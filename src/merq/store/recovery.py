@@ -224,7 +224,8 @@ class _Scan:
     def _is_stillborn(self, file: LogFile, number: int) -> bool:
         """Whether the newest segment was begun and never became durable: it holds nothing."""
         head = file.read(0, SEGMENT_HEADER_SIZE)
-        if not _header_problem(head, number, self._store_id) or number == self._proven >> 32:
+        # A whole header of another store or version is no sign of a crash.
+        if _is_whole_header(head) or number == self._proven >> 32:
             return False
         rest = file.read(0, file.size())
         return rest.find(FRAME_MAGIC, SEGMENT_HEADER_SIZE) < 0
@@ -242,6 +243,7 @@ class _Scan:
             if at > len(data):
                 reason = f"the file ends, but the checkpoint contains the log up to {at}"
                 raise StoreCorrupt(name, len(data), reason)
+            self._compare_with_checkpoint(name, data, at)
         elif first_sequence != self._sequence:
             reason = f"it begins with frame {first_sequence}, frame {self._sequence} is missing"
             raise StoreCorrupt(name, 0, reason)
@@ -258,6 +260,17 @@ class _Scan:
         if is_last:
             self._make_durable(file, number, data[:at])
         return at
+
+    def _compare_with_checkpoint(self, name: str, data: bytes, at: int) -> None:
+        """Where the checkpoint ends, its next frame goes on; another whole one must not be cut."""
+        header = unpack_header(data[at : at + FRAME_HEADER_SIZE])
+        if (
+            header is not None
+            and header.sequence != self._sequence
+            and is_whole(header, data[at : at + header.size])
+        ):
+            reason = f"frame {header.sequence} is here, the checkpoint expects {self._sequence}"
+            raise StoreCorrupt(name, at, reason)
 
     def _make_durable(self, file: LogFile, number: int, data: bytes) -> None:
         """Whatever was found counts from now on, so it must survive from now on.
@@ -313,13 +326,19 @@ class _Scan:
 
 def _header_problem(head: bytes, number: int, store_id: UUID) -> str:
     """What is wrong with a segment's header; empty if nothing."""
-    if len(head) < SEGMENT_HEADER_SIZE or head[:8] != SEGMENT_MAGIC:
-        return "no segment's header is here"
-    if int.from_bytes(head[60:64], "little") != crc32(head[:60]):
-        return "the header's checksum is wrong"
+    if not _is_whole_header(head):
+        return "no whole header of a segment is here"
     _, version, found, owner, _ = _SEGMENT.unpack_from(head)
     if version != VERSION:
         return f"version {version}; this program knows {VERSION}"
     if found != number or owner != store_id.bytes:
         return f"it is segment {found} of store {UUID(bytes=owner)}"
     return ""
+
+
+def _is_whole_header(head: bytes) -> bool:
+    return (
+        len(head) >= SEGMENT_HEADER_SIZE
+        and head[:8] == SEGMENT_MAGIC
+        and int.from_bytes(head[60:64], "little") == crc32(head[:60])
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from merq.errors import StoreCorrupt, StoreFailed, StoreFull
 from merq.store.checkpoints import Checkpoint, write_checkpoint
-from merq.store.log import Log, LogSettings, position_of, segment_name
+from merq.store.log import Log, LogSettings, pack_segment_header, position_of, segment_name
 from merq.store.records import FRAME_PAYLOAD_MAX, Record
 from merq.store.recovery import Frame, Identity, Opened, open_store
 from merq.testing.disk import Operation, PowerCut, SimulatedDisk
@@ -294,3 +294,35 @@ def test_a_checkpoint_without_room_leaves_the_one_before() -> None:
     disk.capacity = None
     checkpoint_of(disk, log, 2)
     assert disk.names("checkpoints") == [f"{2:016x}.checkpoint"]
+
+
+def test_a_checkpoint_that_expects_another_frame_is_refused_and_cuts_nothing() -> None:
+    disk = SimulatedDisk()
+    opened = reopened(disk)[0]
+    log = opened.log
+    log.append([Record(1, b"one")])
+    log.sync()
+    wrong = Checkpoint(number=1, position=log.end, next_sequence=7, sections=())
+    write_checkpoint(disk, WHO.store_id, wrong)
+    log.append([Record(1, b"two")])
+    log.sync()
+    log.close()
+    with pytest.raises(StoreCorrupt, match="frame 2 is here, the checkpoint expects 7"):
+        reopened(disk)
+    assert not disk.names("aside")
+
+
+def test_a_newest_segment_of_another_store_is_refused_and_not_removed() -> None:
+    disk = SimulatedDisk()
+    opened = reopened(disk)[0]
+    opened.log.append([Record(1, b"one")])
+    opened.log.sync()
+    opened.log.close()
+    foreign = disk.create(segment_name(2))
+    foreign.write(0, pack_segment_header(2, UUID(int=99), 2))
+    foreign.sync()
+    foreign.close()
+    disk.sync_folder("log")
+    with pytest.raises(StoreCorrupt, match="it is segment 2 of store"):
+        reopened(disk)
+    assert disk.exists(segment_name(2))
