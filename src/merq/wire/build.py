@@ -21,10 +21,13 @@ from merq.wire.properties import (
     NO_CORRELATION,
 )
 from merq.wire.queues import DIRECT, DIRECT_NAME_BYTES_MAX
+from merq.wire.view import MessageView
 
 _FIXED: Final = struct.Struct("<BBHIII16s16sIIII")
 _TRANSACTION: Final = struct.Struct("<IQII")
 _PROPERTIES: Final = struct.Struct("<BBH20sIIIIIIII")
+_STAMP: Final = struct.Struct("<II")
+_HEAD: Final = struct.Struct("<HII")
 _NULL_GUID: Final = bytes(16)
 _FILLING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 
@@ -116,6 +119,49 @@ def build_packet(outline: Outline) -> bytes:
         flags,
     )
     return fixed + names + properties
+
+
+def stamp(packet: bytes, source_queue_manager: bytes, sent_time: int, ordinal: int) -> bytes:
+    """The packet with what only a queue manager may say: who it is from, when, and its number."""
+    return b"".join(
+        (
+            packet[:16],
+            source_queue_manager,
+            packet[32:52],
+            _STAMP.pack(sent_time, ordinal),
+            packet[60:],
+        )
+    )
+
+
+def in_transaction(view: MessageView, place: TransactionPlace) -> bytes:
+    """The packet as part of a transaction: with a TransactionHeader, recoverable, of priority 0.
+
+    Raises:
+        WireError: It is in one already, or becomes too large.
+    """
+    packet = view.packet
+    size = view.packet_size + _TRANSACTION.size
+    if view.transactional:
+        raise WireError("the packet has a TransactionHeader already", field="transaction")
+    if size > PACKET_SIZE_MAX:
+        raise WireError(
+            f"the packet would have {size} bytes, at most {PACKET_SIZE_MAX} may travel",
+            field="packet_size",
+        )
+    at = view.user_header_end
+    flags = view.user_flags | _TRANSACTION_FLAG | 1 << 5
+    return b"".join(
+        (
+            packet[:2],
+            _HEAD.pack(view.base_flags & ~7, SIGNATURE, size),
+            packet[12:60],
+            flags.to_bytes(4, "little"),
+            packet[64:at],
+            _transaction(place),
+            packet[at:],
+        )
+    )
 
 
 def _check(outline: Outline) -> None:

@@ -438,10 +438,14 @@ class MessageView:
         """Whether the sender waits for a FinalAck."""
         return self.packet[self._transaction_at()] & 2 != 0
 
+    @property
+    def user_header_end(self) -> int:
+        """Where the UserHeader ends and a TransactionHeader stands, if there is one."""
+        return self._names_end + (16 if self.user_flags & _CONNECTOR else 0)
+
     def _transaction_at(self) -> int:
         assert self.user_flags & _TRANSACTION, "the message is not transactional"
-        has_connector = self.user_flags & _CONNECTOR
-        return self._names_end + (16 if has_connector else 0)
+        return self.user_header_end
 
     def _u32(self, at: int) -> int:
         value: int = _U32.unpack_from(self.packet, at)[0]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kit.messages import wide_text
 from merq.errors import WireError
-from merq.wire.build import Outline, TransactionPlace, build_packet
+from merq.wire.build import Outline, TransactionPlace, build_packet, in_transaction, stamp
 from merq.wire.headers import PACKET_SIZE_MAX
 from merq.wire.message import UserMessage
 from merq.wire.view import MessageView
@@ -145,3 +145,35 @@ def test_the_longest_label_and_the_largest_packet_fit() -> None:
     overhead = len(build_packet(PLAIN))
     packet = build_packet(replace(PLAIN, body=bytes(PACKET_SIZE_MAX - overhead)))
     assert len(packet) == PACKET_SIZE_MAX
+
+
+@given(outlines(), st.binary(min_size=16, max_size=16), u32, u32)
+@settings(max_examples=100)
+def test_a_stamp_changes_what_is_the_queue_manager_s_and_nothing_else(
+    outline: Outline, source: bytes, sent_time: int, ordinal: int
+) -> None:
+    meant = replace(
+        outline, source_queue_manager=source, sent_time=sent_time, message_ordinal=ordinal
+    )
+    assert stamp(build_packet(outline), source, sent_time, ordinal) == build_packet(meant)
+
+
+@pytest.mark.spec("MS-MQMQ 2.2.20.5")
+@given(outlines(), places)
+@settings(max_examples=100)
+def test_a_packet_that_joins_a_transaction_is_the_one_that_would_have_been_built(
+    outline: Outline, place: TransactionPlace
+) -> None:
+    alone = replace(outline, transaction=None)
+    joined = in_transaction(MessageView(build_packet(alone)), place)
+    assert joined == build_packet(replace(alone, recoverable=True, transaction=place))
+    with pytest.raises(WireError, match="already"):
+        in_transaction(MessageView(joined), place)
+
+
+def test_a_packet_that_would_become_too_large_does_not_join_a_transaction() -> None:
+    overhead = len(build_packet(PLAIN))
+    largest = build_packet(replace(PLAIN, body=bytes(PACKET_SIZE_MAX - overhead)))
+    place = TransactionPlace(sequence_id=1, sequence_number=1, previous_sequence_number=0)
+    with pytest.raises(WireError, match="may travel"):
+        in_transaction(MessageView(largest), place)
