@@ -32,7 +32,7 @@ VECTORS = Path(__file__).resolve().parent.parent / "tests" / "vectors" / "MS-MQQ
 PARSERS = (parse_packet, MessagePacket.parse, Ping.parse, PublicKeyBlob.parse, SimpleBlob.parse)
 
 
-class Disagreement(Exception):  # noqa: N818 - a finding, not a failure of ours
+class Disagreement(Exception):
     """Two ways to read the same bytes did not come to the same result."""
 
 
