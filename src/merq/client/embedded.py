@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from threading import Condition, Thread
+from contextlib import suppress
+from threading import TIMEOUT_MAX, Condition, Thread
 from typing import Final
 from uuid import UUID, uuid4
 
+from merq.engine import notices
 from merq.engine.changes import Answer, Change, PutStep, Result
 from merq.engine.manager import QueueManager
 from merq.engine.records import PUT_HEADER_SIZE
@@ -104,12 +106,15 @@ class Driver:
         self._clock = clock
         self._turn = Condition()
         self._answers: dict[int, Result] = {}
+        self._abandoned: set[int] = set()
         self._count = 0
         self._syncing = False
+        self._quiet_wanted = 0
         self._failure: StoreError | None = None
         self._closed = False
         self._checkpoint_number = 0
         self._contained = 0
+        self._told = 0
         self._checkpoint_bytes = checkpoint_bytes
         disk.lock()
         try:
@@ -141,11 +146,19 @@ class Driver:
         self.torn = opened.torn
         self._log = opened.log
         self._packets.attach(self._log)
+        try:
+            self._start()
+        except BaseException:
+            self._log.close()
+            raise
+
+    def _start(self) -> None:
         self.engine.tick(int(self._clock()))
         self.engine.provision(uuid4())
         self._perform()
-        self.engine.durable(self._log.sync())
-        self._perform()
+        self._settle()
+        if notices.JOURNAL_NUMBER not in self.engine.state.queues:
+            raise StoreFull("there is no room for the queues that every queue manager has")
 
     @property
     def guid(self) -> UUID:
@@ -161,21 +174,33 @@ class Driver:
             ask: Called with the request's number, in this thread's turn.
             number: The queue at which the request may have to wait.
             timeout: How long it waits for a message, in seconds; None is for ever.
+
+        Raises:
+            MessageQueueError: What was asked for cannot be; nothing was changed.
+            StoreFailed: The disk failed; whether it happened is known when the store is opened.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._turn:
             self._check()
             self._count += 1
             request = self._count
-            self.engine.tick(int(self._clock()))
-            ask(request)
-            self._perform()
-            while request not in self._answers:
-                self._wait(request, number, deadline)
+            try:
+                self._ask(request, ask)
+                self._wait_for_answer(request, number, deadline)
+            except StoreFailed as wrong:
+                self._fail(wrong)
+                raise
             result = self._answers.pop(request)
         if isinstance(result, MessageQueueError):
             raise result
         return result
+
+    def _ask(self, request: int, ask: Callable[[int], object]) -> None:
+        self.engine.tick(int(self._clock()))
+        try:
+            ask(request)
+        finally:
+            self._perform()  # what the time brought happens even if the request is refused
 
     def look(self, ask: Callable[[QueueManager], object]) -> object:
         """Something that needs no answer from the engine, in this thread's turn."""
@@ -186,19 +211,52 @@ class Driver:
     def close(self) -> None:
         """Makes everything durable and gives the folder back."""
         with self._turn:
+            self._quieten()
             if self._closed:
                 return
-            while self._syncing:
-                self._turn.wait()
-            self._closed = True
-            self._turn.notify_all()
             try:
                 if self._failure is None:
-                    self._log.sync()
+                    self._settle()
+            except StoreFailed as wrong:
+                self._fail(wrong)
+                raise
             finally:
+                self._closed = True
+                self._turn.notify_all()
                 self._log.close()
                 self._disk.unlock()
         self._timekeeper.join()
+
+    def _quieten(self) -> None:
+        """Returns when no sync is under way; meanwhile none begins, or a busy manager never is."""
+        self._quiet_wanted += 1
+        try:
+            while self._syncing:
+                self._turn.wait()
+        finally:
+            self._quiet_wanted -= 1
+            self._turn.notify_all()
+
+    def _settle(self) -> None:
+        """Everything that is under way happens, in one turn."""
+        while True:
+            self._log.sync()
+            self._tell()
+            self._perform()
+            if self._log.durable == self._log.end:
+                return
+
+    def _tell(self) -> None:
+        """The engine learns how far the log is durable; the log moves that on by itself too."""
+        if self._log.durable != self._told:
+            self._told = self._log.durable
+            self.engine.durable(self._told)
+
+    def _fail(self, wrong: StoreError) -> None:
+        """Whoever waits is told that nothing more happens here."""
+        if self._failure is None:
+            self._failure = wrong
+        self._turn.notify_all()
 
     def _check(self) -> None:
         if self._closed:
@@ -208,19 +266,37 @@ class Driver:
         if self._failure is not None:
             raise StoreFailed(f"the queue manager must be opened anew: {self._failure}")
 
+    def _wait_for_answer(self, request: int, number: int, deadline: float | None) -> None:
+        try:
+            while request not in self._answers:
+                self._wait(request, number, deadline)
+        except BaseException:
+            self._abandon(request, number)
+            raise
+
+    def _abandon(self, request: int, number: int) -> None:
+        """Nobody is there any more for the answer: Ctrl-C while waiting.
+
+        No message is spent on who has gone, unless its removal was on its way to the disk.
+        """
+        if self._answers.pop(request, self) is not self or self._closed or self._failure:
+            return
+        self._abandoned.add(request)
+        queue = self.engine.state.queues.get(number)
+        if queue is not None and self.engine.readers.cancel(request, queue):
+            self._perform()
+
     def _wait(self, request: int, number: int, deadline: float | None) -> None:
         """One step towards an answer: a sync, somebody else's sync, or the passing of time."""
         self._check()
-        if self._syncing:
+        if self._syncing or self._quiet_wanted:
             self._turn.wait()
         elif self._log.durable < self._log.end:
             self._sync()
-        elif deadline is None:
-            self._turn.wait()
         else:
-            remaining = deadline - time.monotonic()
+            remaining = TIMEOUT_MAX if deadline is None else deadline - time.monotonic()
             if remaining > 0:
-                self._turn.wait(remaining)
+                self._turn.wait(min(remaining, TIMEOUT_MAX))
             elif self.engine.cancel(request, number):
                 self._perform()
 
@@ -240,15 +316,18 @@ class Driver:
         try:
             self._log.end_sync(syncing)
         except StoreFailed as wrong:
-            self._failure = wrong
+            self._fail(wrong)
             raise
-        self.engine.durable(self._log.durable)
+        self._tell()
         self._perform()
 
     def _perform(self) -> None:
         while effects := self.engine.take_effects():
             for effect in effects:
                 if isinstance(effect, Answer):
+                    if effect.request in self._abandoned:
+                        self._abandoned.remove(effect.request)
+                        continue
                     self._answers[effect.request] = effect.result
                     self._turn.notify_all()
                 else:
@@ -262,22 +341,29 @@ class Driver:
                 HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED,
                 f"the disk is full and nothing was changed: {full}",
             )
+            # What made room may have made what was written before durable.
+            self._tell()
             self.engine.failed(change, error)
             return
         except StoreFailed as wrong:
-            self._failure = wrong
+            self._fail(wrong)
             raise
         for step in change.steps:
             if isinstance(step, PutStep) and step.entry is not None:
                 location = appended.positions[step.entry] + PUT_HEADER_SIZE
                 self._packets.remember(location, step.packet)
         self.engine.written(change, appended.positions, appended.end)
+        self._tell()
 
     def maintain(self) -> None:
         """Writes a checkpoint if it is time, and gives up what the log holds of the dead."""
         with self._turn:
             self._check()
-            self._maintain()
+            try:
+                self._maintain()
+            except StoreFailed as wrong:
+                self._fail(wrong)
+                raise
 
     def _maintain(self) -> None:
         if self._grown() < self._checkpoint_bytes:
@@ -288,6 +374,8 @@ class Driver:
             if plan_relocation(self.engine.state, oldest):
                 self._perform()
             self._write_checkpoint()
+            if self._closed or self._log.segments()[0].number == oldest:
+                return  # there was no room to copy what lives; another time
 
     def _grown(self) -> int:
         """How much the log has grown since the last checkpoint, in bytes."""
@@ -304,10 +392,12 @@ class Driver:
 
     def _write_checkpoint(self) -> None:
         """A snapshot of what has happened, at the end of the log; older segments may go then."""
-        while self._syncing:
-            self._turn.wait()
+        self._quieten()
+        if self._closed:
+            return  # the folder may be somebody else's by now
         for _ in range(SETTLING_ROUNDS_MAX):
-            self.engine.durable(self._log.sync())
+            self._log.sync()
+            self._tell()
             self._perform()
             if self.engine.state.is_settled and self._log.durable == self._log.end:
                 break
@@ -331,21 +421,24 @@ class Driver:
     def _keep_time(self) -> None:
         with self._turn:
             while not self._closed and self._failure is None:
-                now = int(self._clock())
-                due = self.engine.next_deadline()
-                if due is not None and due < now:
-                    self.engine.tick(now)
-                    self._perform()
-                    if not self._syncing and self._log.durable < self._log.end:
-                        self._sync()
-                self._try_to_maintain()
+                try:
+                    self._catch_up()
+                except StoreFailed as wrong:
+                    self._fail(wrong)
+                    return
                 self._turn.wait(IDLE_S)
 
-    def _try_to_maintain(self) -> None:
-        try:
+    def _catch_up(self) -> None:
+        now = int(self._clock())
+        due = self.engine.next_deadline()
+        if due is not None and due < now:
+            self.engine.tick(now)
+            self._perform()
+        # Also for what nobody waits for: a message that expired was found by who looked.
+        if not self._syncing and not self._quiet_wanted and self._log.durable < self._log.end:
+            self._sync()
+        if self._closed:
+            return
+        # Without room for a checkpoint the next round tries again.
+        with suppress(StoreFull):
             self._maintain()
-        except StoreFull:
-            return  # there is no room for a checkpoint now; the next round tries again
-        except StoreFailed as wrong:
-            self._failure = wrong
-            self._turn.notify_all()

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Final
 
 from merq.engine.changes import Delivered
+from merq.errors import MessageQueueError
+from merq.hresult import HResult
 from merq.model.body import Value, decode_body
 from merq.model.message_class import MessageClass
 from merq.wire.headers import INFINITE
@@ -46,6 +48,38 @@ class Message:
     correlation_id: bytes = bytes(20)
     app_specific: int = 0
     extension: bytes = b""
+
+    def check(self) -> None:
+        """Refuses values of other types than these; their ranges are checked when it is sent.
+
+        Raises:
+            MessageQueueError: The text says which, and what belongs there.
+        """
+        for name, kind in _TYPES.items():
+            value = getattr(self, name)
+            # True is a number to Python; here it is a mistake.
+            if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
+                    f"{name} is {value!r}, a {type(value).__name__}; {kind.__name__} belongs there",
+                )
+
+
+_TYPES: Final[dict[str, type]] = {
+    "label": str,
+    "priority": int,
+    "recoverable": bool,
+    "time_to_reach_queue": int,
+    "time_to_be_received": int,
+    "journal": bool,
+    "dead_letter": bool,
+    "acknowledge": int,
+    "admin_queue": str,
+    "response_queue": str,
+    "correlation_id": bytes,
+    "app_specific": int,
+    "extension": bytes,
+}
 
 
 class ReceivedMessage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from merq.client.embedded import Driver
 from merq.client.messages import Message, ReceivedMessage
 from merq.engine.changes import Delivered, Result
-from merq.engine.manager import QueueManager, QueueSettings
+from merq.engine.manager import FIRST_PRIVATE_NUMBER, QueueManager, QueueSettings
 from merq.engine.queue import QueueKind, QueueProperties
 from merq.engine.reading import (
     ByCorrelationId,
@@ -23,12 +23,13 @@ from merq.engine.reading import (
     Selector,
 )
 from merq.engine.state import Limits
-from merq.errors import MessageQueueError
+from merq.errors import MerqError, MessageQueueError, NameSyntaxError
 from merq.hresult import HResult
 from merq.model.body import Value, encode_body
 from merq.model.names import DirectName, parse_direct_name, parse_path_name
 from merq.store.disk import FileDisk
 from merq.wire.build import Outline
+from merq.wire.properties import CORRELATION_ID_SIZE
 
 PREFIX = "DIRECT="
 
@@ -122,7 +123,9 @@ class Manager:
             return [
                 number
                 for number, queue in engine.state.queues.items()
-                if queue.properties.kind is QueueKind.PRIVATE and number >= 16
+                if queue.properties.kind is QueueKind.PRIVATE
+                and number >= FIRST_PRIVATE_NUMBER
+                and not queue.closing
             ]
 
         found = self._driver.look(numbers)
@@ -151,17 +154,32 @@ class Transaction:
 
     def commit(self) -> None:
         """Everything happens, durably."""
-        self._end("commit")
+        self._end(self._driver.engine.transactions.commit)
 
     def abort(self) -> None:
         """Nothing happens; what was received goes back to its place."""
-        self._end("abort")
+        self._end(self._driver.engine.transactions.abort)
 
-    def _end(self, how: str) -> None:
-        transactions = self._driver.engine.transactions
-        end = transactions.commit if how == "commit" else transactions.abort
-        self._driver.run(lambda request: end(request, self._identifier))
-        self._ended = True
+    def within(self, driver: Driver) -> int:
+        """Its number, for the queue manager that it belongs to.
+
+        Raises:
+            MessageQueueError: It belongs to another.
+        """
+        if driver is not self._driver:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_TRANSACTION_USAGE,
+                "the transaction belongs to another queue manager than the queue",
+            )
+        return self._identifier
+
+    def _end(self, end: Callable[[int, int], None]) -> None:
+        def ask(request: int) -> None:
+            end(request, self._identifier)
+            # From here on it is over, whatever the disk says: what fails has not happened.
+            self._ended = True
+
+        self._driver.run(ask)
 
     def __enter__(self) -> Self:
         return self
@@ -174,10 +192,21 @@ class Transaction:
     ) -> None:
         if self._ended:
             return
-        if kind is None:
+        if error is not None:
+            self._abort_because_of(error)
+            return
+        try:
             self.commit()
-        else:
+        except BaseException as refused:
+            if not self._ended:
+                self._abort_because_of(refused)
+            raise
+
+    def _abort_because_of(self, error: BaseException) -> None:
+        try:
             self.abort()
+        except MerqError as wrong:
+            error.add_note(f"aborting the transaction failed as well: {wrong}")
 
 
 class Queue:
@@ -188,7 +217,10 @@ class Queue:
         self._number = number
 
     def __repr__(self) -> str:
-        return f"<queue {self.path_name}>"
+        try:
+            return f"<queue {self.path_name}>"
+        except MerqError as gone:
+            return f"<queue {self._number}: {gone}>"
 
     def __len__(self) -> int:
         count = self._driver.look(lambda engine: len(engine.queue(self._number).positions))
@@ -222,7 +254,7 @@ class Queue:
                 "a Message has its fields already; give a body with fields, or a Message"
             )
         outline = self._outline(message)
-        transaction = 0 if tx is None else tx.identifier
+        transaction = 0 if tx is None else tx.within(self._driver)
         result = self._driver.run(
             lambda request: self._driver.engine.send(request, self._number, outline, transaction)
         )
@@ -230,6 +262,7 @@ class Queue:
         return f"{{{UUID(bytes_le=result[:16])}}}\\{int.from_bytes(result[16:], 'little')}"
 
     def _outline(self, message: Message) -> Outline:
+        message.check()
         kind, data = encode_body(message.body)
         return Outline(
             source_queue_manager=bytes(16),
@@ -271,7 +304,7 @@ class Queue:
         self, correlation_id: bytes, *, timeout: float | None = 0, tx: Transaction | None = None
     ) -> ReceivedMessage:
         """Takes the first message with this correlation id, 20 bytes."""
-        return self._receive(ByCorrelationId(correlation_id), timeout, tx)
+        return self._receive(ByCorrelationId(_correlation(correlation_id)), timeout, tx)
 
     def receive_by_lookup_id(
         self, lookup_id: int, seek: Seek = Seek.CURRENT, *, tx: Transaction | None = None
@@ -282,7 +315,7 @@ class Queue:
     def _receive(
         self, selector: Selector, timeout: float | None, tx: Transaction | None
     ) -> ReceivedMessage:
-        transaction = 0 if tx is None else tx.identifier
+        transaction = 0 if tx is None else tx.within(self._driver)
         return _received(
             self._driver.run(
                 lambda request: self._driver.engine.receive(
@@ -358,17 +391,29 @@ def _direct(name: str) -> str:
     """A path name or direct format name as packets carry it."""
     if not name:
         return ""
-    if name.upper().startswith(PREFIX):
-        return parse_direct_name(name[len(PREFIX) :]).without_prefix()
-    return DirectName.of_path(parse_path_name(name)).without_prefix()
+    try:
+        if name.upper().startswith(PREFIX):
+            return parse_direct_name(name[len(PREFIX) :]).without_prefix()
+        return DirectName.of_path(parse_path_name(name)).without_prefix()
+    except NameSyntaxError as wrong:
+        raise MessageQueueError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, str(wrong)) from wrong
+
+
+def _correlation(correlation_id: object) -> bytes:
+    if isinstance(correlation_id, bytes) and len(correlation_id) == CORRELATION_ID_SIZE:
+        return correlation_id
+    raise MessageQueueError(
+        HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+        f"a correlation id has {CORRELATION_ID_SIZE} bytes, not {correlation_id!r}",
+    )
 
 
 def _id_bytes(message_id: str) -> bytes:
     r"""The 20 bytes of `{guid}\n`."""
-    guid, _, ordinal = message_id.partition("\\")
     try:
+        guid, _, ordinal = message_id.partition("\\")
         return UUID(guid.strip("{}")).bytes_le + int(ordinal).to_bytes(4, "little")
-    except (ValueError, OverflowError):
+    except (AttributeError, TypeError, ValueError, OverflowError):
         raise MessageQueueError(
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
             rf"{message_id!r} is not a message id, {{guid}}\number",

@@ -54,6 +54,14 @@ class RemoveStep:
 
 
 @dataclass(frozen=True, slots=True)
+class PurgeStep:
+    """A message that somebody holds is marked: it goes when it is given back."""
+
+    queue: Queue
+    lookup_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class RelocateStep:
     """A message's packet lies elsewhere, if the message is still there."""
 
@@ -76,7 +84,7 @@ class DropStep:
     queue: Queue
 
 
-Step: TypeAlias = PutStep | RemoveStep | RelocateStep | DefineStep | DropStep
+Step: TypeAlias = PutStep | RemoveStep | PurgeStep | RelocateStep | DefineStep | DropStep
 
 
 @dataclass(slots=True, eq=False)

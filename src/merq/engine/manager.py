@@ -13,20 +13,20 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine import notices, records
-from merq.engine.changes import Answer, Change, DefineStep, DropStep, Effect
+from merq.engine.changes import Answer, Change, DefineStep, DropStep, Effect, PurgeStep
 from merq.engine.cursor import Cursor
 from merq.engine.ports import PacketSource
-from merq.engine.positions import AVAILABLE, PURGE_PENDING
+from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING
 from merq.engine.queue import NULL_GUID, UNLIMITED, Queue, QueueKind, QueueProperties
 from merq.engine.readers import Readers
 from merq.engine.reading import Selector
 from merq.engine.state import Limits, State
 from merq.engine.transactions import Transactions
-from merq.errors import MessageQueueError
+from merq.errors import MessageQueueError, NameSyntaxError, WireError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
 from merq.model.names import PathName, QueueScope, parse_path_name
-from merq.wire.build import Outline, build_packet
+from merq.wire.build import Outline, TransactionPlace, build_packet
 from merq.wire.view import MessageView
 
 QUEUES_MAX: Final = 0x00FFFFFF
@@ -134,7 +134,7 @@ class QueueManager:
                 rf"{path_name} is not the name of a private queue, such as .\private$\orders; "
                 "public queues need a directory",
             )
-        if self.state.find(path) is not None:
+        if self.state.find(path) is not None or self.state.is_coming(path):
             raise MessageQueueError(
                 HResult.MQ_ERROR_QUEUE_EXISTS, f"a queue named {path_name} exists already"
             )
@@ -172,12 +172,12 @@ class QueueManager:
         self.state.submit(change)
 
     def _free_number(self) -> int:
-        for number in range(FIRST_PRIVATE_NUMBER, QUEUES_MAX):
-            if number not in self.state.queues:
-                return number
-        raise MessageQueueError(
-            HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"there are {QUEUES_MAX} queues already"
-        )
+        number = self.state.next_queue_number(FIRST_PRIVATE_NUMBER, QUEUES_MAX)
+        if number is None:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"there are {QUEUES_MAX} queues already"
+            )
+        return number
 
     def delete_queue(self, request: int, number: int) -> None:
         """[MS-MQDMPR] 3.1.7.1.4: the queue, its journal and subqueues go, with their messages."""
@@ -191,18 +191,23 @@ class QueueManager:
         reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
         parts = [*queue.subqueues.values(), *([queue.journal] if queue.journal else []), queue]
         for part in parts:
-            if part is not queue.journal:
-                self._lose_all(change, part, reason)
-            part.closing = True
-            self.readers.cancel_all(part)
+            part.closing = True  # no acknowledgment comes into it any more
+        for part in parts:
+            self._lose_all(change, part, reason)
+            self.readers.cancel_all(part, change)
             change.entries.append(records.drop_queue(part.number))
             change.steps.append(DropStep(part))
         self.state.submit(change)
 
     def _lose_all(self, change: Change, queue: Queue, reason: int) -> None:
-        for place in queue.positions:
-            view = MessageView(self.state.packet_of(place))
-            notices.lost(self.state, change, view, reason)
+        leaving = self.state.leaving(queue)
+        packets = [
+            self.state.packet_of(place)
+            for place in queue.positions
+            if place.lookup_id not in leaving
+        ]
+        for packet in packets + self.state.arriving(queue):
+            notices.lost(self.state, change, queue, MessageView(packet), reason)
 
     def purge(self, request: int, number: int) -> None:
         """[MS-MQDMPR] 3.1.7.1.7: all messages go; locked ones when they are given back."""
@@ -211,10 +216,12 @@ class QueueManager:
         reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
         for place in list(queue.positions):
             queue.positions.set_state(place.lookup_id, PURGE_PENDING)
-            if place.state == AVAILABLE:
+            if place.state == LOCKED:
+                change.steps.append(PurgeStep(queue, place.lookup_id))
+            elif place.state == AVAILABLE:
                 view = MessageView(self.state.packet_of(place))
                 notices.take(change, queue, place, view)
-                notices.lost(self.state, change, view, reason)
+                notices.lost(self.state, change, queue, view, reason)
         self.state.submit(change)
 
     def queue(self, number: int) -> Queue:
@@ -236,7 +243,10 @@ class QueueManager:
         return found
 
     def _own_path(self, path_name: str) -> PathName:
-        path = parse_path_name(path_name)
+        try:
+            path = parse_path_name(path_name)
+        except NameSyntaxError as wrong:
+            raise MessageQueueError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, str(wrong)) from wrong
         if not path.is_local and path.computer.lower() != self.state.name.lower():
             raise MessageQueueError(
                 HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
@@ -259,16 +269,18 @@ class QueueManager:
             source_queue_manager=self.state.guid.bytes_le,
             message_ordinal=0,
             sent_time=self.state.now,
+            recoverable=outline.recoverable or bool(transaction),
+            transaction=_SOME_PLACE if transaction else None,
         )
-        size = len(build_packet(outline)) + 20 * bool(transaction)
+        size = _size_of(outline)
         self._check_room(queue, size)
-        within = self.transactions.get(transaction) if transaction else None
+        within = self.transactions.get_for_more(transaction) if transaction else None
         change = Change()
         outline = replace(outline, message_ordinal=self.state.next_ordinal(change))
         message_id = outline.source_queue_manager + outline.message_ordinal.to_bytes(4, "little")
         change.answers.append(Answer(request, message_id))
         if within is not None:
-            self.transactions.stage(within, queue, outline)
+            self.transactions.stage(within, queue, outline, size)
             self.state.submit(change)
             return message_id
         packet = build_packet(outline)
@@ -278,15 +290,16 @@ class QueueManager:
         return message_id
 
     def _check_room(self, queue: Queue, size: int) -> None:
-        quota = self.state.limits.machine_quota
-        if self.state.throttled or (
-            quota != UNLIMITED and self.state.total_bytes + size > quota * 1024
-        ):
+        if self.state.throttled:
             raise MessageQueueError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"a message of {size} bytes exceeds the computer's quota of {quota} KB"
-                if not self.state.throttled
-                else "the queue manager is short of disk or memory and takes no messages",
+                "the queue manager is short of disk or memory and takes no messages",
+            )
+        if not self.state.has_room(size):
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                f"a message of {size} bytes exceeds the computer's quota of "
+                f"{self.state.limits.machine_quota} KB",
             )
         if not queue.has_room(size):
             raise MessageQueueError(
@@ -341,17 +354,32 @@ class QueueManager:
             place = queue.positions.get(lookup_id) if queue is not None else None
             if queue is None or place is None:
                 continue
-            if place.state != AVAILABLE:
-                # Somebody has it; if it is given back, it is looked at again.
-                queue.expired.add(lookup_id)
-                continue
+            queue.expired.add(lookup_id)
+            if place.state != AVAILABLE or queue.closing:
+                continue  # somebody has it; if it is given back, it is looked at again
             queue.positions.set_state(lookup_id, PURGE_PENDING)
             view = MessageView(state.packet_of(place))
             notices.take(change, queue, place, view)
             reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
-            notices.lost(state, change, view, reason)
+            notices.lost(state, change, queue, view, reason)
         if change.steps:
             state.submit(change)
+
+
+_SOME_PLACE: Final = TransactionPlace(sequence_id=1, sequence_number=1, previous_sequence_number=0)
+"""A place in a transaction takes the same bytes whichever it is."""
+
+
+def _size_of(outline: Outline) -> int:
+    try:
+        return len(build_packet(outline))
+    except WireError as wrong:
+        code = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
+        if wrong.field == "packet_size":
+            code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+        elif wrong.field == "label":
+            code = HResult.MQ_ERROR_LABEL_TOO_LONG
+        raise MessageQueueError(code, f"{wrong.field}: {wrong.reason}") from wrong
 
 
 def _define(change: Change, properties: QueueProperties) -> None:
@@ -359,7 +387,25 @@ def _define(change: Change, properties: QueueProperties) -> None:
     change.steps.append(DefineStep(properties))
 
 
+_SETTING_TYPES: Final[dict[str, type]] = {
+    "label": str,
+    "transactional": bool,
+    "journaling": bool,
+    "quota": int,
+    "journal_quota": int,
+    "base_priority": int,
+    "type_id": UUID,
+}
+
+
 def _check_settings(settings: QueueSettings) -> None:
+    for name, kind in _SETTING_TYPES.items():
+        value = getattr(settings, name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
+                f"{name} is {value!r}, a {type(value).__name__}; {kind.__name__} belongs there",
+            )
     if len(settings.label) > QUEUE_LABEL_MAX:
         raise MessageQueueError(
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,

@@ -11,8 +11,8 @@ from typing import Final
 from merq.engine import records
 from merq.engine.changes import Change, PutStep, RemoveStep
 from merq.engine.positions import Place
-from merq.engine.queue import Queue
-from merq.engine.state import State
+from merq.engine.queue import Queue, QueueKind
+from merq.engine.state import KEEPING, State
 from merq.errors import NameSyntaxError
 from merq.model.message_class import MessageClass
 from merq.model.names import DirectProtocol, parse_direct_name
@@ -54,7 +54,7 @@ def take(change: Change, queue: Queue, place: Place, view: MessageView) -> None:
 
 def arrived(state: State, change: Change, view: MessageView) -> None:
     """[MS-MQQB] 3.1.5.8.10: a message has reached its queue."""
-    if view.positive_journaling:
+    if view.positive_journaling and state.has_room(len(view.packet)):
         _copy(state, change, JOURNAL_NUMBER, view)
     if view.acknowledgments & POSITIVE_ARRIVAL:
         _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
@@ -62,6 +62,8 @@ def arrived(state: State, change: Change, view: MessageView) -> None:
 
 def received(state: State, change: Change, queue: Queue, view: MessageView) -> None:
     """A message was taken by a receiver: target journal and acknowledgment."""
+    if queue.properties.kind in KEEPING:
+        return  # what is kept of a message is not the message: its fate was told before
     journal = queue.journal
     if journal is not None and queue.properties.journaling and journal.has_room(len(view.packet)):
         put(state, change, journal, view.packet)
@@ -69,8 +71,10 @@ def received(state: State, change: Change, queue: Queue, view: MessageView) -> N
         _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
 
-def lost(state: State, change: Change, view: MessageView, reason: int) -> None:
+def lost(state: State, change: Change, queue: Queue, view: MessageView, reason: int) -> None:
     """[MS-MQDMPR] 3.1.1.12: a message left its queue unreceived, for this reason."""
+    if queue.properties.kind in KEEPING:
+        return
     if view.negative_journaling:
         number = DEAD_XACT_NUMBER if view.transactional else DEAD_LETTER_NUMBER
         _copy(state, change, number, view)
@@ -88,8 +92,10 @@ def _copy(state: State, change: Change, number: int, view: MessageView) -> None:
 def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -> None:
     """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own."""
     target = _local_queue(state, view)
-    if target is None or target.properties.transactional:
+    if target is None or target.closing or target.properties.transactional:
         return
+    if target.properties.kind is not QueueKind.PRIVATE:
+        return  # nobody may send to the others
     negative = reason not in (
         MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
         MessageClass.MQMSG_CLASS_ACK_RECEIVE,
@@ -112,7 +118,7 @@ def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -
             body_type=view.body_type if negative else 0,
         )
     )
-    if target.has_room(len(packet)):
+    if target.has_room(len(packet)) and state.has_room(len(packet)):
         put(state, change, target, packet)
 
 

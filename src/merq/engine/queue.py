@@ -86,7 +86,8 @@ class Queue:
         by_message_id: Lookup identifiers by the key that a message id has here.
         staged_bytes: What messages on their way into the queue will take.
         aborts: How often a receive of a message was aborted, for those where it was.
-        expired: Messages whose time ran out while they were locked.
+        expired: Messages whose time ran out and which are still here: somebody holds them, or they
+            are on their way out.
         closing: Its deletion is under way; nothing more can be asked of it.
     """
 

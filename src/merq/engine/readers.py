@@ -48,7 +48,7 @@ class Readers:
     ) -> None:
         """A message out of a queue, now or when one comes."""
         if transaction:
-            self._transactions.get(transaction)
+            self._transactions.get_for_more(transaction)
             if not queue.properties.transactional:
                 raise MessageQueueError(
                     HResult.MQ_ERROR_TRANSACTION_USAGE,
@@ -66,12 +66,16 @@ class Readers:
         self._read_or_wait(queue, reader, wait=wait)
 
     def _read_or_wait(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
+        if queue.waiting:
+            self.serve(queue)  # whoever asked before comes first
         if self._serve_one(queue, reader, wait=wait):
             return
         if wait:
             queue.waiting.append(reader)
+            if reader.transaction:
+                self._transactions.get(reader.transaction).waiting_at[queue.number] = queue
         else:
-            self._expire(queue, reader)
+            self._refuse(queue, reader)
 
     def serve(self, queue: Queue) -> None:
         """[MS-MQDMPR] 3.1.7.2.2: messages have become available; those who wait may get them."""
@@ -90,28 +94,38 @@ class Readers:
                 return True
         return False
 
-    def cancel_all(self, queue: Queue) -> None:
-        """The queue goes: nobody waits at it any more."""
+    def cancel_all(self, queue: Queue, change: Change) -> None:
+        """The queue goes with this change: nobody waits at it any more."""
         for reader in queue.waiting:
+            if isinstance(reader.selector, ByCursor):
+                reader.selector.cursor.wait_expired()
             text = f"{queue.properties.path_name} was deleted"
             error = MessageQueueError(HResult.MQ_ERROR_QUEUE_DELETED, text)
-            self._state.answer(reader.request, error)
+            change.answers.append(Answer(reader.request, error))
         queue.waiting.clear()
 
     def _expire(self, queue: Queue, reader: WaitingRead) -> None:
         if isinstance(reader.selector, ByCursor):
             reader.selector.cursor.wait_expired()
-        path = queue.properties.path_name
-        text = f"no message came to {path} in time"
-        error: MessageQueueError = ReceiveTimeout(text)
-        if isinstance(reader.selector, ByMessageId | ByCorrelationId):
-            text = f"no such message is in {path}"
-            error = MessageQueueError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND, text)
+        text = f"no message came to {queue.properties.path_name} in time"
+        self._state.answer(reader.request, ReceiveTimeout(text))
+
+    def _refuse(self, queue: Queue, reader: WaitingRead) -> None:
+        """There is nothing for a reader that does not wait."""
+        by_cursor = isinstance(reader.selector, ByCursor) and not reader.peek
+        if not by_cursor and not isinstance(reader.selector, ByMessageId | ByCorrelationId):
+            self._expire(queue, reader)
+            return
+        # [MS-MQDMPR] 3.1.7.1.10: a cursor that was asked not to wait stays as it was.
+        text = f"no such message is in {queue.properties.path_name}"
+        error = MessageQueueError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND, text)
         self._state.answer(reader.request, error)
 
     def _serve_one(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> bool:
         """Gives a reader its message or its refusal; False if there is nothing for it yet."""
         try:
+            if reader.transaction:
+                self._transactions.get_for_more(reader.transaction)
             place = self._find(queue, reader, wait=wait)
         except MessageQueueError as refused:
             self._state.answer(reader.request, refused)
@@ -156,7 +170,8 @@ class Readers:
                 assert_never(selector)
 
     def _by_message_id(self, queue: Queue, message_id: bytes) -> Place | None:
-        lookup_id = queue.by_message_id.get(self._state.key_of(message_id))
+        key = self._state.known_key_of(message_id)
+        lookup_id = None if key is None else queue.by_message_id.get(key)
         place = None if lookup_id is None else queue.positions.get(lookup_id)
         return place if place is not None and place.state == AVAILABLE else None
 

@@ -10,6 +10,7 @@ import struct
 from collections import deque
 from dataclasses import dataclass
 from heapq import heapify, heappush
+from itertools import chain
 from typing import Final, assert_never
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from merq.engine.changes import (
     Delivered,
     DropStep,
     Effect,
+    PurgeStep,
     PutStep,
     RelocateStep,
     RemoveStep,
@@ -29,10 +31,10 @@ from merq.engine.changes import (
     Write,
 )
 from merq.engine.ports import PacketSource
-from merq.engine.positions import AVAILABLE, NEVER, Columns, Place
-from merq.engine.queue import Queue, QueueKind, QueueProperties
+from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Columns, Place
+from merq.engine.queue import KILOBYTE, UNLIMITED, Queue, QueueKind, QueueProperties
 from merq.errors import MessageQueueError
-from merq.model.names import LOCAL_COMPUTER, PathName
+from merq.model.names import LOCAL_COMPUTER, PathName, parse_path_name
 
 MEMORY: Final = 1 << 63
 """Set in the location of a packet that is not in the store: express messages."""
@@ -80,6 +82,8 @@ class State:
         self._memory: dict[int, bytes] = {}
         self._memory_count = 0
         self._pending: deque[Change] = deque()
+        self._coming: dict[int, PathName] = {}
+        self._last_number = 0
         self._durable = 0
         self._sources: dict[bytes, int] = {}
         self._sequential_id = 0
@@ -114,10 +118,27 @@ class State:
             entry = records.reserve(self._sequential_reserved, self._ordinal_reserved)
             change.entries.append(entry)
 
+    def next_queue_number(self, first: int, most: int) -> int | None:
+        """A number from `first` up to `most` for a new queue, or None if all are taken.
+
+        It goes on from the last one given, so that whoever knows a deleted queue by its number does
+        not meet another under it.
+        """
+        start = max(first, self._last_number + 1)
+        for candidate in chain(range(start, most), range(first, min(start, most))):
+            if candidate not in self.queues and candidate not in self._coming:
+                self._last_number = candidate
+                return candidate
+        return None
+
     def key_of(self, message_id: bytes) -> int:
         """A message id as a number: the ordinal, and which queue manager it is from."""
         source = self._sources.setdefault(message_id[:16], len(self._sources) + 1)
         return source << 32 | int.from_bytes(message_id[16:], "little")
+
+    def known_key_of(self, message_id: bytes) -> int | None:
+        """The same, or None if no message of that queue manager was ever here."""
+        return self.key_of(message_id) if message_id[:16] in self._sources else None
 
     # Changes.
 
@@ -125,6 +146,9 @@ class State:
         """A change is to happen, when those before it have and it is durable."""
         if change.entries:
             self.effects.append(Write(change))
+        for step in change.steps:
+            if isinstance(step, DefineStep):
+                self._coming[step.properties.number] = parse_path_name(step.properties.path_name)
         self._pending.append(change)
         self._settle()
 
@@ -142,24 +166,84 @@ class State:
         """The store could not take a change: it never happens, and whoever asked is told."""
         self._pending.remove(change)
         for step in change.steps:
-            match step:
-                case PutStep():
-                    step.queue.staged_bytes -= len(step.packet)
-                case RemoveStep():
-                    step.queue.positions.set_state(step.lookup_id, AVAILABLE)
-                    self.awake.append(step.queue)
-                case DropStep():
-                    step.queue.closing = False
-                case DefineStep() | RelocateStep():
-                    continue
-                case _:
-                    assert_never(step)
-        if any(entry.kind == records.RESERVE for entry in change.entries):
-            # What was not written does not count: the next change reserves anew.
-            self._sequential_reserved = self._ordinal_reserved = 0
+            self._take_back(step)
+        reserved = [entry for entry in change.entries if entry.kind == records.RESERVE]
+        if reserved:
+            self._reserve_again(reserved)
         for answer in change.answers:
             self.answer(answer.request, error)
         self._settle()
+
+    def _take_back(self, step: Step) -> None:
+        match step:
+            case PutStep():
+                step.queue.staged_bytes -= len(step.packet)
+            case RemoveStep():
+                self.give_back(step.queue, step.lookup_id)
+            case PurgeStep():
+                place = step.queue.positions.get(step.lookup_id)
+                if place is not None and place.state == PURGE_PENDING:
+                    step.queue.positions.set_state(step.lookup_id, LOCKED)
+            case RelocateStep():
+                pass
+            case DefineStep():
+                self._coming.pop(step.properties.number, None)
+            case DropStep():
+                step.queue.closing = False
+                for lookup_id in list(step.queue.expired):
+                    place = step.queue.positions.get(lookup_id)
+                    if place is not None and place.state == AVAILABLE:
+                        self._watch_again(step.queue, place)
+            case _:
+                assert_never(step)
+
+    def _reserve_again(self, reserved: list[records.Entry]) -> None:
+        """What was not written does not count, and changes that are planned may depend on it.
+
+        The first of them has to write it, and the first of those that write anything, lest that one
+        be in the log before it.
+        """
+        unwritten = [each for each in self._pending if each.end is None]
+        if not unwritten:
+            self._sequential_reserved = self._ordinal_reserved = 0
+            return
+        writing = next((each for each in unwritten if each.entries), None)
+        if writing is not unwritten[0]:
+            unwritten[0].entries += reserved
+            self.effects.append(Write(unwritten[0]))
+        if writing is not None:
+            writing.entries += reserved
+
+    def give_back(self, queue: Queue, lookup_id: int) -> None:
+        """A message that somebody held is available again, unless its time is over."""
+        queue.positions.set_state(lookup_id, AVAILABLE)
+        if lookup_id in queue.expired:
+            place = queue.positions.get(lookup_id)
+            assert place is not None
+            self._watch_again(queue, place)
+        self.awake.append(queue)
+
+    def _watch_again(self, queue: Queue, place: Place) -> None:
+        queue.expired.discard(place.lookup_id)
+        heappush(self.expiries, (place.expires, queue.number, place.lookup_id))
+
+    def leaving(self, queue: Queue) -> set[int]:
+        """Messages whose removal is under way."""
+        return {
+            step.lookup_id
+            for change in self._pending
+            for step in change.steps
+            if isinstance(step, RemoveStep) and step.queue is queue
+        }
+
+    def arriving(self, queue: Queue) -> list[bytes]:
+        """Packets that are on their way into a queue."""
+        return [
+            step.packet
+            for change in self._pending
+            for step in change.steps
+            if isinstance(step, PutStep) and step.queue is queue
+        ]
 
     def answer(self, request: int, result: Result) -> None:
         """Tells somebody what came of a request."""
@@ -178,10 +262,13 @@ class State:
                 self._put(step, change)
             case RemoveStep():
                 self._remove(step.queue, step.lookup_id)
+            case PurgeStep():
+                pass  # it was marked when it was planned
             case RelocateStep():
                 location = change.positions[step.entry] + records.PUT_HEADER_SIZE
                 self._relocate(step.queue, step.lookup_id, location)
             case DefineStep():
+                self._coming.pop(step.properties.number, None)
                 self.define(step.properties)
             case DropStep():
                 self._drop(step.queue)
@@ -268,6 +355,10 @@ class State:
             return None
         return self._paths.get(path.on(LOCAL_COMPUTER))
 
+    def is_coming(self, path: PathName) -> bool:
+        """Whether a queue of this path name, on the local computer, is being made."""
+        return path in self._coming.values()
+
     # Reading.
 
     def packet_of(self, place: Place) -> bytes:
@@ -286,6 +377,11 @@ class State:
         return sum(
             queue.positions.total_bytes + queue.staged_bytes for queue in self.queues.values()
         )
+
+    def has_room(self, size: int) -> bool:
+        """[MS-MQDMPR] 3.1.7.1.9: whether the machine's quota allows a packet of this size."""
+        quota = self.limits.machine_quota
+        return quota == UNLIMITED or self.total_bytes + size <= quota * KILOBYTE
 
     # Opening.
 
@@ -321,7 +417,8 @@ class State:
 
     def numbers(self) -> tuple[int, int]:
         """The identifiers that are reserved."""
-        return self._sequential_reserved, self._ordinal_reserved
+        sequential_id = max(self._sequential_reserved, self._sequential_id)
+        return sequential_id, max(self._ordinal_reserved, self._ordinal)
 
     def sources(self) -> list[bytes]:
         """The queue managers whose messages are here, in the order of their keys."""
@@ -329,8 +426,9 @@ class State:
 
     def restore_numbers(self, sequential_id: int, ordinal: int) -> None:
         """Goes on behind what was reserved."""
-        self._sequential_id = self._sequential_reserved = sequential_id
-        self._ordinal = self._ordinal_reserved = ordinal
+        self._sequential_reserved, self._ordinal_reserved = sequential_id, ordinal
+        self._sequential_id = max(self._sequential_id, sequential_id)
+        self._ordinal = max(self._ordinal, ordinal)
 
     def restore_sources(self, guids: list[bytes]) -> None:
         """Takes the queue managers in the order of their keys."""

@@ -7,13 +7,13 @@ received is locked until then. Both happen in one change.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from heapq import heappush
 from typing import Final
 
 from merq.engine import notices
 from merq.engine.changes import Answer, Change
-from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING
+from merq.engine.positions import LOCKED, PURGE_PENDING
 from merq.engine.queue import Queue
+from merq.engine.reading import ByCursor
 from merq.engine.state import State
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
@@ -49,6 +49,7 @@ class Transaction:
 
     identifier: int
     operations: list[Sending | Receiving] = field(default_factory=list)
+    waiting_at: dict[int, Queue] = field(default_factory=dict)
 
 
 class Transactions:
@@ -77,6 +78,15 @@ class Transactions:
                 HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
                 "the transaction has ended: nothing more can be done in it",
             )
+        return found
+
+    def get_for_more(self, identifier: int) -> Transaction:
+        """A transaction that is open and in which more can be done.
+
+        Raises:
+            MessageQueueError: It has ended, or has as many operations as it may.
+        """
+        found = self.get(identifier)
         if len(found.operations) >= OPERATIONS_MAX:
             raise MessageQueueError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
@@ -84,10 +94,8 @@ class Transactions:
             )
         return found
 
-    def stage(self, transaction: Transaction, queue: Queue, outline: Outline) -> None:
+    def stage(self, transaction: Transaction, queue: Queue, outline: Outline, size: int) -> None:
         """A message is to be sent when the transaction commits; it has room for certain."""
-        place = TransactionPlace(sequence_id=1, sequence_number=1, previous_sequence_number=0)
-        size = len(build_packet(replace(outline, recoverable=True, transaction=place)))
         queue.staged_bytes += size
         transaction.operations.append(Sending(queue, outline, size))
 
@@ -100,7 +108,7 @@ class Transactions:
         """Everything happens, in the order in which it was asked for."""
         transaction = self.get(identifier)
         self._refuse_deleted(transaction)
-        del self._open[identifier]
+        self._end(transaction)
         change = Change()
         sends = [each for each in transaction.operations if isinstance(each, Sending)]
         number = 0
@@ -112,6 +120,22 @@ class Transactions:
                 self._receive(change, operation)
         change.answers.append(Answer(request, None))
         self._state.submit(change)
+
+    def _end(self, transaction: Transaction) -> None:
+        """Nothing more happens in it: whoever waits for a message in it is told."""
+        del self._open[transaction.identifier]
+        for queue in transaction.waiting_at.values():
+            for reader in list(queue.waiting):
+                if reader.transaction != transaction.identifier:
+                    continue
+                queue.waiting.remove(reader)
+                if isinstance(reader.selector, ByCursor):
+                    reader.selector.cursor.wait_expired()
+                error = MessageQueueError(
+                    HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
+                    "the transaction has ended while this waited for a message in it",
+                )
+                self._state.answer(reader.request, error)
 
     def _refuse_deleted(self, transaction: Transaction) -> None:
         for operation in transaction.operations:
@@ -138,7 +162,7 @@ class Transactions:
             is_first=number == 1,
             is_last=number == count,
         )
-        packet = build_packet(replace(operation.outline, recoverable=True, transaction=place))
+        packet = build_packet(replace(operation.outline, transaction=place))
         operation.queue.staged_bytes -= operation.size
         notices.put(self._state, change, operation.queue, packet)
         notices.arrived(self._state, change, MessageView(packet))
@@ -153,7 +177,7 @@ class Transactions:
     def abort(self, request: int, identifier: int) -> None:
         """Nothing happens: what was received goes back to its place."""
         transaction = self.get(identifier)
-        del self._open[identifier]
+        self._end(transaction)
         change = Change(answers=[Answer(request, None)])
         for operation in transaction.operations:
             if isinstance(operation, Sending):
@@ -167,15 +191,11 @@ class Transactions:
         place = queue.positions.get(lookup_id)
         if place is None:
             return  # the queue was deleted, and the message with it
-        if place.state == PURGE_PENDING:
+        if place.state == PURGE_PENDING and not queue.closing:
             view = MessageView(self._state.packet_of(place))
             notices.take(change, queue, place, view)
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-            notices.lost(self._state, change, view, reason)
+            notices.lost(self._state, change, queue, view, reason)
             return
         queue.aborts[lookup_id] = queue.aborts.get(lookup_id, 0) + 1
-        queue.positions.set_state(lookup_id, AVAILABLE)
-        if lookup_id in queue.expired:
-            queue.expired.discard(lookup_id)
-            heappush(self._state.expiries, (0, queue.number, lookup_id))
-        self._state.awake.append(queue)
+        self._state.give_back(queue, lookup_id)

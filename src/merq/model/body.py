@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import struct
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -124,7 +125,8 @@ def _decode(kind: int, data: bytes) -> Value:
         return UUID(bytes_le=data)
     if kind == VT_DATE:
         (days,) = struct.unpack("<d", data)
-        return _EPOCH + timedelta(seconds=round(days * _DAY * 1_000_000) / 1_000_000)
+        # A float has microseconds to spare until 2079, if none are lost by multiplying floats.
+        return _EPOCH + timedelta(microseconds=round(Fraction(days) * _DAY * 1_000_000))
     form = _NUMBERS.get(kind)
     if form is None:
         return data

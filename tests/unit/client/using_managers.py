@@ -1,0 +1,36 @@
+"""What the tests of the embedded queue manager share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+import merq
+from merq.client.queues import Manager
+from merq.errors import MessageQueueError
+from merq.store.log import LogSettings
+
+ORDERS = r".\private$\orders"
+SMALL = LogSettings(segment_size=1 << 16, reserve_step=1 << 12)
+
+
+def refused(code: int, ask: Callable[[], object]) -> MessageQueueError:
+    with pytest.raises(MessageQueueError) as caught:
+        ask()
+    assert caught.value.code == code
+    assert isinstance(caught.value, merq.MerqError)
+    assert len(str(caught.value)) > 10
+    return caught.value
+
+
+def waiting_at(manager: Manager, queue: merq.Queue, readers: int) -> None:
+    """Returns when so many readers wait at a queue."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with manager._driver._turn:
+            if len(manager._driver.engine.queue(queue._number).waiting) == readers:
+                return
+        time.sleep(0.001)
+    raise AssertionError("nobody came to wait")

@@ -1,0 +1,276 @@
+"""A world without a disk for the engine: a log that is a list, and becomes durable on demand.
+
+Not a double of anything: it performs the engine's effects as a driver must, and a restart replays
+what was durable into a new engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from merq.engine.changes import Answer, Delivered, Result
+from merq.engine.manager import QueueManager, QueueSettings
+from merq.engine.reading import First, Selector
+from merq.engine.records import Entry
+from merq.engine.state import Limits
+from merq.errors import MessageQueueError
+from merq.hresult import HResult
+from merq.wire.build import Outline
+from merq.wire.view import MessageView
+
+GUID = UUID("11111111-2222-3333-4444-555555555555")
+NAME = "here"
+START = 1_000_000_000
+FRAME_SPACE = 1 << 24
+
+
+class MemoryPackets:
+    """Packets of an in-memory log, by position, with a count of what is needed."""
+
+    def __init__(self) -> None:
+        self.bytes_at: dict[int, bytes] = {}
+        self.kept: dict[int, int] = {}
+
+    def read(self, position: int, size: int) -> bytes:
+        base = position // FRAME_SPACE * FRAME_SPACE
+        data = self.bytes_at[base][position - base : position - base + size]
+        assert len(data) == size
+        return data
+
+    def keep(self, position: int, size: int) -> None:
+        assert position not in self.kept, "a packet is kept once"
+        self.kept[position] = size
+
+    def release(self, position: int, size: int) -> None:
+        assert self.kept.pop(position) == size, "what is released was kept"
+
+
+@dataclass(frozen=True)
+class Written:
+    """One frame of the log."""
+
+    entries: list[Entry]
+    positions: tuple[int, ...]
+    end: int
+
+
+@dataclass
+class World:
+    """An engine, its log, and what was answered.
+
+    Attributes:
+        durable_at_once: Whether what is written is durable before anything else happens.
+        full: How many of the next writes find the disk full.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    durable_at_once: bool = True
+    now: int = START
+
+    def __post_init__(self) -> None:
+        self.log: list[Written] = []
+        self.durable_frames = 0
+        self.full = 0
+        self.requests = 0
+        self.answers: dict[int, Result] = {}
+        self._start()
+
+    def _start(self) -> None:
+        self.packets = MemoryPackets()
+        self.engine = QueueManager(GUID, NAME, self.packets, self.limits)
+        for frame in self.log:
+            self._lay_out(frame)
+            for entry, position in zip(frame.entries, frame.positions, strict=True):
+                self.engine.replay(entry.kind, memoryview(entry.data), position)
+        self.engine.tick(self.now)
+        self.engine.provision(UUID(int=77 << 64))
+        self.perform()
+        self.sync()
+
+    def _lay_out(self, frame: Written) -> None:
+        base = frame.positions[0] // FRAME_SPACE * FRAME_SPACE
+        self.packets.bytes_at[base] = b"".join(entry.data for entry in frame.entries)
+
+    # Driving.
+
+    def perform(self) -> None:
+        while effects := self.engine.take_effects():
+            for effect in effects:
+                if isinstance(effect, Answer):
+                    assert effect.request not in self.answers, "a request has one answer"
+                    self.answers[effect.request] = effect.result
+                elif self.full:
+                    self.full -= 1
+                    error = MessageQueueError(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED, "full")
+                    self.engine.failed(effect.change, error)
+                else:
+                    self._write(effect.change.entries, effect.change)
+            if self.durable_at_once:
+                self._become_durable()
+
+    def _write(self, entries: list[Entry], change: object) -> None:
+        base = (len(self.log) + 1) * FRAME_SPACE
+        positions, at = [], base
+        for entry in entries:
+            positions.append(at)
+            at += len(entry.data)
+        frame = Written(list(entries), tuple(positions), at)
+        self.log.append(frame)
+        self._lay_out(frame)
+        self.engine.written(change, frame.positions, frame.end)  # type: ignore[arg-type]
+
+    def _become_durable(self) -> None:
+        if self.durable_frames < len(self.log):
+            self.durable_frames = len(self.log)
+            self.engine.durable(self.log[-1].end)
+
+    def sync(self) -> None:
+        """Everything that was written is durable, and what follows from it happens."""
+        while self.durable_frames < len(self.log):
+            self._become_durable()
+            self.perform()
+
+    def sync_one(self) -> None:
+        """One more frame is durable, if there is one."""
+        if self.durable_frames < len(self.log):
+            self.durable_frames += 1
+            self.engine.durable(self.log[self.durable_frames - 1].end)
+            self.perform()
+
+    def restart(self) -> None:
+        """The process dies: what was not durable is gone, and who waited too."""
+        del self.log[self.durable_frames :]
+        self._start()
+
+    def tick(self, seconds: int) -> None:
+        self.now += seconds
+        self.engine.tick(self.now)
+        self.perform()
+
+    # Asking. Each gives the number of the request.
+
+    def next_request(self) -> int:
+        self.requests += 1
+        return self.requests
+
+    def create(self, name: str, **settings: object) -> int:
+        """Makes a private queue of this name and gives its number."""
+        request = self.next_request()
+        path = rf".\private$\{name}"
+        identifier = UUID(int=request << 32)
+        self.engine.create_queue(
+            request,
+            path,
+            QueueSettings(**settings),  # type: ignore[arg-type]
+            identifier,
+        )
+        self.perform()
+        number = self.answers.get(request)
+        return number if isinstance(number, int) else -request
+
+    def outline(self, number: int, **fields: object) -> Outline:
+        path = self.engine.queue(number).properties.path_name
+        return Outline(
+            source_queue_manager=bytes(16),
+            message_ordinal=0,
+            sent_time=0,
+            destination=f"OS:{path}",
+            **fields,  # type: ignore[arg-type]
+        )
+
+    def send(self, number: int, transaction: int = 0, **fields: object) -> int:
+        request = self.next_request()
+        self.engine.send(request, number, self.outline(number, **fields), transaction)
+        self.perform()
+        return request
+
+    def receive(
+        self,
+        number: int,
+        selector: Selector | None = None,
+        *,
+        wait: bool = False,
+        transaction: int = 0,
+    ) -> int:
+        request = self.next_request()
+        self.engine.receive(
+            request, number, selector or First(), wait=wait, transaction=transaction
+        )
+        self.perform()
+        return request
+
+    def peek(self, number: int, selector: Selector | None = None, *, wait: bool = False) -> int:
+        request = self.next_request()
+        self.engine.peek(request, number, selector or First(), wait=wait)
+        self.perform()
+        return request
+
+    def cancel(self, request: int, number: int) -> bool:
+        found = self.engine.cancel(request, number)
+        self.perform()
+        return found
+
+    def begin(self) -> int:
+        return self.engine.transactions.begin()
+
+    def commit(self, transaction: int) -> int:
+        request = self.next_request()
+        self.engine.transactions.commit(request, transaction)
+        self.perform()
+        return request
+
+    def abort(self, transaction: int) -> int:
+        request = self.next_request()
+        self.engine.transactions.abort(request, transaction)
+        self.perform()
+        return request
+
+    def purge(self, number: int) -> int:
+        request = self.next_request()
+        self.engine.purge(request, number)
+        self.perform()
+        return request
+
+    def delete(self, number: int) -> int:
+        request = self.next_request()
+        self.engine.delete_queue(request, number)
+        self.perform()
+        return request
+
+    # Looking.
+
+    def answered(self, request: int) -> bool:
+        return request in self.answers
+
+    def delivered(self, request: int) -> MessageView:
+        """The message that a request was answered with."""
+        answer = self.answers[request]
+        assert isinstance(answer, Delivered), answer
+        return MessageView(answer.packet)
+
+    def body(self, request: int) -> bytes:
+        return self.delivered(request).body
+
+    def code(self, request: int) -> int:
+        """The code of the error that a request was answered with."""
+        answer = self.answers[request]
+        assert isinstance(answer, MessageQueueError), answer
+        return answer.code
+
+    def message_id(self, request: int) -> bytes:
+        answer = self.answers[request]
+        assert isinstance(answer, bytes), answer
+        return answer
+
+    def messages(self, number: int) -> list[MessageView]:
+        """All messages of a queue in their order, those included that somebody holds."""
+        state = self.engine.state
+        queue = state.queues[number]
+        return [MessageView(state.packet_of(place)) for place in queue.positions]
+
+    def bodies(self, number: int) -> list[bytes]:
+        return [view.body for view in self.messages(number)]
+
+    def find(self, path_name: str) -> int:
+        return self.engine.find_queue(path_name).number
