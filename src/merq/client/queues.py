@@ -215,6 +215,7 @@ class Queue:
     def __init__(self, driver: Driver, number: int) -> None:
         self._driver = driver
         self._number = number
+        self._destination = ""
 
     def __repr__(self) -> str:
         try:
@@ -264,11 +265,13 @@ class Queue:
     def _outline(self, message: Message) -> Outline:
         message.check()
         kind, data = encode_body(message.body)
+        # A queue's name never changes.
+        self._destination = self._destination or f"OS:{self.path_name}"
         return Outline(
             source_queue_manager=bytes(16),
             message_ordinal=0,
             sent_time=0,
-            destination=f"OS:{self.path_name}",
+            destination=self._destination,
             body=data,
             body_type=kind,
             label=message.label,

@@ -26,7 +26,8 @@ from merq.errors import MessageQueueError, NameSyntaxError, WireError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
 from merq.model.names import PathName, QueueScope, parse_path_name
-from merq.wire.build import Outline, TransactionPlace, build_packet
+from merq.wire.build import TRANSACTION_HEADER_SIZE, Outline, build_packet, stamp
+from merq.wire.headers import PACKET_SIZE_MAX
 from merq.wire.view import MessageView
 
 QUEUES_MAX: Final = 0x00FFFFFF
@@ -264,28 +265,23 @@ class QueueManager:
         """
         queue = self.queue(number)
         _check_use(queue, transaction)
-        outline = replace(
-            outline,
-            source_queue_manager=self.state.guid.bytes_le,
-            message_ordinal=0,
-            sent_time=self.state.now,
-            recoverable=outline.recoverable or bool(transaction),
-            transaction=_SOME_PLACE if transaction else None,
-        )
-        size = _size_of(outline)
+        request_packet = _built(outline)
+        size = len(request_packet) + (TRANSACTION_HEADER_SIZE if transaction else 0)
+        _check_size(size)
         self._check_room(queue, size)
         within = self.transactions.get_for_more(transaction) if transaction else None
         change = Change()
-        outline = replace(outline, message_ordinal=self.state.next_ordinal(change))
-        message_id = outline.source_queue_manager + outline.message_ordinal.to_bytes(4, "little")
+        source = self.state.guid.bytes_le
+        ordinal = self.state.next_ordinal(change)
+        packet = stamp(request_packet, source, self.state.now, ordinal)
+        message_id = source + ordinal.to_bytes(4, "little")
         change.answers.append(Answer(request, message_id))
         if within is not None:
-            self.transactions.stage(within, queue, outline, size)
-            self.state.submit(change)
-            return message_id
-        packet = build_packet(outline)
-        notices.put(self.state, change, queue, packet)
-        notices.arrived(self.state, change, MessageView(packet))
+            self.transactions.stage(within, queue, packet, size)
+        else:
+            view = MessageView(packet)
+            notices.put(self.state, change, queue, view)
+            notices.arrived(self.state, change, view)
         self.state.submit(change)
         return message_id
 
@@ -366,13 +362,10 @@ class QueueManager:
             state.submit(change)
 
 
-_SOME_PLACE: Final = TransactionPlace(sequence_id=1, sequence_number=1, previous_sequence_number=0)
-"""A place in a transaction takes the same bytes whichever it is."""
-
-
-def _size_of(outline: Outline) -> int:
+def _built(outline: Outline) -> bytes:
+    assert outline.transaction is None, "the queue manager gives a message its transaction"
     try:
-        return len(build_packet(outline))
+        return build_packet(outline)
     except WireError as wrong:
         code = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
         if wrong.field == "packet_size":
@@ -380,6 +373,14 @@ def _size_of(outline: Outline) -> int:
         elif wrong.field == "label":
             code = HResult.MQ_ERROR_LABEL_TOO_LONG
         raise MessageQueueError(code, f"{wrong.field}: {wrong.reason}") from wrong
+
+
+def _check_size(size: int) -> None:
+    if size > PACKET_SIZE_MAX:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+            f"the packet would have {size} bytes, at most {PACKET_SIZE_MAX} may travel",
+        )
 
 
 def _define(change: Change, properties: QueueProperties) -> None:

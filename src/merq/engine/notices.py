@@ -32,9 +32,9 @@ NEGATIVE_RECEIVE: Final = 8
 """[MS-MQMQ] 2.2.19.3: the administration acknowledgments that a sender may ask for."""
 
 
-def put(state: State, change: Change, queue: Queue, packet: bytes) -> int:
+def put(state: State, change: Change, queue: Queue, view: MessageView) -> int:
     """Plans that a packet comes into a queue; gives its lookup identifier."""
-    view = MessageView(packet)
+    packet = view.packet
     lookup_id = state.next_lookup_id(view.priority, change)
     entry = None
     if view.delivery_mode:
@@ -66,7 +66,7 @@ def received(state: State, change: Change, queue: Queue, view: MessageView) -> N
         return  # what is kept of a message is not the message: its fate was told before
     journal = queue.journal
     if journal is not None and queue.properties.journaling and journal.has_room(len(view.packet)):
-        put(state, change, journal, view.packet)
+        put(state, change, journal, view)
     if view.acknowledgments & POSITIVE_RECEIVE:
         _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
@@ -86,7 +86,7 @@ def _copy(state: State, change: Change, number: int, view: MessageView) -> None:
     """Into a system queue; where its quota is used up the copy is dropped, not the message."""
     queue = state.queues[number]
     if queue.has_room(len(view.packet)):
-        put(state, change, queue, view.packet)
+        put(state, change, queue, view)
 
 
 def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -> None:
@@ -119,7 +119,7 @@ def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -
         )
     )
     if target.has_room(len(packet)) and state.has_room(len(packet)):
-        put(state, change, target, packet)
+        put(state, change, target, MessageView(packet))
 
 
 def _local_queue(state: State, view: MessageView) -> Queue | None:

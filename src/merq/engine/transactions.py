@@ -6,7 +6,7 @@ received is locked until then. Both happen in one change.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from merq.engine import notices
@@ -18,7 +18,7 @@ from merq.engine.state import State
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from merq.wire.build import Outline, TransactionPlace, build_packet
+from merq.wire.build import TransactionPlace, in_transaction
 from merq.wire.view import MessageView
 
 IDENTIFIER_MASK: Final = (1 << 20) - 1
@@ -31,7 +31,7 @@ class Sending:
     """A message that is sent when the transaction commits."""
 
     queue: Queue
-    outline: Outline
+    packet: bytes
     size: int
 
 
@@ -94,10 +94,10 @@ class Transactions:
             )
         return found
 
-    def stage(self, transaction: Transaction, queue: Queue, outline: Outline, size: int) -> None:
+    def stage(self, transaction: Transaction, queue: Queue, packet: bytes, size: int) -> None:
         """A message is to be sent when the transaction commits; it has room for certain."""
         queue.staged_bytes += size
-        transaction.operations.append(Sending(queue, outline, size))
+        transaction.operations.append(Sending(queue, packet, size))
 
     def lock(self, transaction: Transaction, queue: Queue, lookup_id: int) -> None:
         """A message was handed out in the transaction."""
@@ -162,10 +162,10 @@ class Transactions:
             is_first=number == 1,
             is_last=number == count,
         )
-        packet = build_packet(replace(operation.outline, transaction=place))
+        view = MessageView(in_transaction(MessageView(operation.packet), place))
         operation.queue.staged_bytes -= operation.size
-        notices.put(self._state, change, operation.queue, packet)
-        notices.arrived(self._state, change, MessageView(packet))
+        notices.put(self._state, change, operation.queue, view)
+        notices.arrived(self._state, change, view)
 
     def _receive(self, change: Change, operation: Receiving) -> None:
         place = operation.queue.positions.get(operation.lookup_id)

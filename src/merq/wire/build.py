@@ -26,6 +26,9 @@ from merq.wire.view import MessageView
 _FIXED: Final = struct.Struct("<BBHIII16s16sIIII")
 _TRANSACTION: Final = struct.Struct("<IQII")
 _PROPERTIES: Final = struct.Struct("<BBH20sIIIIIIII")
+TRANSACTION_HEADER_SIZE: Final = _TRANSACTION.size
+"""What joining a transaction adds to a packet."""
+
 _STAMP: Final = struct.Struct("<II")
 _HEAD: Final = struct.Struct("<HII")
 _NULL_GUID: Final = bytes(16)
