@@ -57,11 +57,9 @@ class Limits:
 
     Attributes:
         machine_quota: The most that all messages together may take, in kilobytes.
-        poison_after: After so many aborted receives a message moves to subqueue `poison`; 0: never.
     """
 
     machine_quota: int = 0xFFFFFFFF
-    poison_after: int = 0
 
 
 class State:
