@@ -14,32 +14,52 @@ from typing import TYPE_CHECKING
 from merq.errors import MerqError, MessageQueueError, ReceiveTimeout
 
 if TYPE_CHECKING:
+    from merq.client.manager import Manager
+    from merq.client.manager import open_manager as open  # noqa: A004 - merq.open reads best
     from merq.client.messages import Message, ReceivedMessage
-    from merq.client.queues import Manager, Queue, Transaction
-    from merq.client.queues import open_manager as open  # noqa: A004 - merq.open reads best
+    from merq.client.queues import Cursor, OutgoingQueue, Queue
+    from merq.client.transactions import Transaction
+    from merq.engine.opening import Access, Share
+    from merq.engine.queue import OutgoingState
+    from merq.engine.reading import Seek
+    from merq.engine.state import Limits
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Access",
+    "Cursor",
+    "Limits",
     "Manager",
     "MerqError",
     "Message",
     "MessageQueueError",
+    "OutgoingQueue",
+    "OutgoingState",
     "Queue",
     "ReceiveTimeout",
     "ReceivedMessage",
+    "Seek",
+    "Share",
     "Transaction",
     "open",
 ]
 
 # Imported when they are asked for: the command line needs no queue manager to decode a packet.
 _LATER = {
-    "Manager": ("merq.client.queues", "Manager"),
+    "Access": ("merq.engine.opening", "Access"),
+    "Cursor": ("merq.client.queues", "Cursor"),
+    "Limits": ("merq.engine.state", "Limits"),
+    "Manager": ("merq.client.manager", "Manager"),
     "Message": ("merq.client.messages", "Message"),
+    "OutgoingQueue": ("merq.client.queues", "OutgoingQueue"),
+    "OutgoingState": ("merq.engine.queue", "OutgoingState"),
     "Queue": ("merq.client.queues", "Queue"),
     "ReceivedMessage": ("merq.client.messages", "ReceivedMessage"),
-    "Transaction": ("merq.client.queues", "Transaction"),
-    "open": ("merq.client.queues", "open_manager"),
+    "Seek": ("merq.engine.reading", "Seek"),
+    "Share": ("merq.engine.opening", "Share"),
+    "Transaction": ("merq.client.transactions", "Transaction"),
+    "open": ("merq.client.manager", "open_manager"),
 }
 
 

@@ -5,20 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final
+from typing import Final, assert_never
 
 from merq.engine.changes import Delivered
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.body import Value, decode_body
 from merq.model.message_class import MessageClass
+from merq.model.names import PrivateName, PublicName
 from merq.wire.headers import INFINITE
+from merq.wire.multiqueue import (
+    MQFDirectQueueFormatName,
+    MQFDistributionQueueFormatName,
+    MQFFormatNameElement,
+)
+from merq.wire.queues import PrivateQueueFormatName, PublicQueueFormatName
 from merq.wire.view import MessageView
 
 ACKNOWLEDGE_ARRIVAL: Final = 0x05
 """Tell the administration queue whether the message reached its queue."""
-ACKNOWLEDGE_RECEIVE: Final = 0x0A
-"""Tell the administration queue whether the message was received."""
+ACKNOWLEDGE_RECEIVE: Final = 0x0E
+"""Tell the administration queue whether the message was received, or why it never came that far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,7 @@ class Message:
         recoverable: Survives a restart; express messages do not.
         journal: Keep a copy in the sender's journal when it is delivered.
         dead_letter: Keep a copy in the dead-letter queue when it could not be.
+        dead_letter_queue: A queue of this computer for that copy, instead of the system's.
         acknowledge: ACKNOWLEDGE_ARRIVAL, ACKNOWLEDGE_RECEIVE or both, joined by `|`.
     """
 
@@ -48,6 +56,7 @@ class Message:
     correlation_id: bytes = bytes(20)
     app_specific: int = 0
     extension: bytes = b""
+    dead_letter_queue: str = ""
 
     def check(self) -> None:
         """Refuses values of other types than these; their ranges are checked when it is sent.
@@ -79,7 +88,11 @@ _TYPES: Final[dict[str, type]] = {
     "correlation_id": bytes,
     "app_specific": int,
     "extension": bytes,
+    "dead_letter_queue": str,
 }
+
+PROPERTIES: Final = tuple(_TYPES)
+"""Everything about a message but its body."""
 
 
 class ReceivedMessage:
@@ -89,6 +102,8 @@ class ReceivedMessage:
         self._view = MessageView(delivered.packet)
         self.lookup_id = delivered.lookup_id
         """Its place in its queue, as a number."""
+        self.abort_count = delivered.aborts
+        """How often it was received in a transaction that was aborted."""
 
     def __repr__(self) -> str:
         return f"<message {self.id} {self.label!r}, {self._view.body_size} bytes>"
@@ -170,6 +185,30 @@ class ReceivedMessage:
         return f"DIRECT={name}" if name and self._view.response_queue_type == 7 else ""
 
     @property
+    def destination_queues(self) -> tuple[str, ...]:
+        """All queues that got a copy, as format names; empty if it was sent to one alone."""
+        header = self._view.decode().multi_queue_format_header
+        if header is None:
+            return ()
+        return tuple(_format_name(each) for each in header.destination.format_name_list)
+
+    @property
     def packet(self) -> bytes:
         """The whole message as it travels."""
         return self._view.packet
+
+
+def _format_name(element: MQFFormatNameElement) -> str:
+    name = element.format_name
+    match name:
+        case MQFDirectQueueFormatName():
+            return f"DIRECT={name.direct_format_name}"
+        case PublicQueueFormatName():
+            return str(PublicName(queue=name.public_queue_identifier))
+        case PrivateQueueFormatName():
+            computer, number = name.source_queue_manager, name.private_queue_identifier
+            return str(PrivateName(computer=computer, number=number))
+        case MQFDistributionQueueFormatName():
+            return f"DL={name.distribution_list_identifier}"
+        case _:
+            assert_never(name)

@@ -1,63 +1,57 @@
-"""`merq.open`: queue managers, queues and transactions as applications use them."""
+"""Queues as applications use them."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Self
-from uuid import UUID, uuid4
+from typing import Any, Self
+from uuid import UUID
 
 from merq.client.embedded import Driver
 from merq.client.messages import Message, ReceivedMessage
+from merq.client.packets import Packer
+from merq.client.transactions import Transaction, number_within
 from merq.engine.changes import Delivered, Result
-from merq.engine.manager import FIRST_PRIVATE_NUMBER, QueueManager, QueueSettings
-from merq.engine.queue import QueueKind, QueueProperties
+from merq.engine.cursor import Cursor as EngineCursor
+from merq.engine.manager import QueueManager
+from merq.engine.queue import OutgoingState, QueueProperties
 from merq.engine.reading import (
     ByCorrelationId,
+    ByCursor,
     ByLookup,
     ByMessageId,
     First,
     Seek,
     Selector,
 )
-from merq.engine.state import Limits
-from merq.errors import MerqError, MessageQueueError, NameSyntaxError
+from merq.errors import MerqError, MessageQueueError
 from merq.hresult import HResult
-from merq.model.body import Value, encode_body
-from merq.model.names import DirectName, parse_direct_name, parse_path_name
-from merq.store.disk import FileDisk
-from merq.wire.build import Outline
+from merq.model.body import Value
 from merq.wire.properties import CORRELATION_ID_SIZE
 
-PREFIX = "DIRECT="
+PEEKED_AT_ONCE = 100
+"""Messages that `peek_all` asks for at a time."""
+
+_FIRST = First()
 
 
-def open_manager(
-    path: str | Path, *, name: str | None = None, limits: Limits | None = None
-) -> Manager:
-    """Opens the queue manager whose data is in a folder, and makes it if there is none.
+class Queue:
+    """A queue. Reading methods wait up to `timeout` seconds; None is for ever."""
 
-    Args:
-        path: The folder. One process at a time can have it open.
-        name: The computer name that other names call this queue manager by; the host's by default.
-        limits: Quotas and such.
-
-    Raises:
-        StoreInUse: Another process has the folder open.
-        StoreCorrupt: The folder's data is damaged; the text says where.
-    """
-    computer = name or socket.gethostname().partition(".")[0] or "localhost"
-    return Manager(Driver(FileDisk(Path(path)), computer, limits or Limits()), computer)
-
-
-class Manager:
-    """A queue manager in this process. Use it in a `with` block, or close it."""
-
-    def __init__(self, driver: Driver, name: str) -> None:
+    def __init__(self, driver: Driver, number: int, handle: int = 0) -> None:
         self._driver = driver
-        self.name = name
+        self._number = number
+        self._handle = handle
+        self._packer: Packer | None = None
+
+    def __repr__(self) -> str:
+        try:
+            return f"<queue {self.path_name}>"
+        except MerqError as gone:
+            return f"<queue {self._number}: {gone}>"
+
+    def __len__(self) -> int:
+        return self._driver.look(lambda engine: len(engine.queue(self._number).positions))
 
     def __enter__(self) -> Self:
         return self
@@ -70,224 +64,115 @@ class Manager:
     ) -> None:
         self.close()
 
-    @property
-    def guid(self) -> UUID:
-        """The queue manager's identifier, made once per folder."""
-        return self._driver.guid
-
     def close(self) -> None:
-        """Makes everything durable and gives the folder back."""
-        self._driver.close()
+        """Ends an opening by `Manager.open_queue`; for others there is nothing to close."""
+        if self._handle:
+            self._driver.look(lambda engine: engine.close_queue(self._handle))
+            self._handle = 0
 
-    def create_queue(
-        self,
-        path_name: str,
-        *,
-        label: str = "",
-        transactional: bool = False,
-        journal: bool = False,
-        quota_kb: int = 0xFFFFFFFF,
-        journal_quota_kb: int = 0xFFFFFFFF,
-    ) -> Queue:
-        r"""Makes a private queue, such as `.\private$\orders`."""
-        settings = QueueSettings(
-            label=label,
-            transactional=transactional,
-            journaling=journal,
-            quota=quota_kb,
-            journal_quota=journal_quota_kb,
-        )
-        identifier = uuid4()
-        number = self._driver.run(
-            lambda request: self._driver.engine.create_queue(
-                request, path_name, settings, identifier
-            )
-        )
-        assert isinstance(number, int)
-        return Queue(self._driver, number)
-
-    def queue(self, path_name: str) -> Queue:
-        r"""A queue that exists: private, `;JOURNAL`, or `.\system$;DEADLETTER` and its like."""
-
-        def find(engine: QueueManager) -> int:
-            return engine.find_queue(path_name).number
-
-        number = self._driver.look(find)
-        assert isinstance(number, int)
-        return Queue(self._driver, number)
-
-    def queues(self) -> list[Queue]:
-        """The private queues, without those that every queue manager has."""
-
-        def numbers(engine: QueueManager) -> list[int]:
-            return [
-                number
-                for number, queue in engine.state.queues.items()
-                if queue.properties.kind is QueueKind.PRIVATE
-                and number >= FIRST_PRIVATE_NUMBER
-                and not queue.closing
-            ]
-
-        found = self._driver.look(numbers)
-        assert isinstance(found, list)
-        return [Queue(self._driver, number) for number in found]
-
-    def transaction(self) -> Transaction:
-        """A transaction, to be used in a `with` block: it commits, or aborts on an exception."""
-        return Transaction(self._driver)
-
-
-class Transaction:
-    """Sends and receives that happen together or not at all."""
-
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        identifier = driver.look(lambda engine: engine.transactions.begin())
-        assert isinstance(identifier, int)
-        self._identifier = identifier
-        self._ended = False
-
-    @property
-    def identifier(self) -> int:
-        """Its number, for as long as the queue manager is open."""
-        return self._identifier
-
-    def commit(self) -> None:
-        """Everything happens, durably."""
-        self._end(self._driver.engine.transactions.commit)
-
-    def abort(self) -> None:
-        """Nothing happens; what was received goes back to its place."""
-        self._end(self._driver.engine.transactions.abort)
-
-    def within(self, driver: Driver) -> int:
-        """Its number, for the queue manager that it belongs to.
-
-        Raises:
-            MessageQueueError: It belongs to another.
-        """
-        if driver is not self._driver:
-            raise MessageQueueError(
-                HResult.MQ_ERROR_TRANSACTION_USAGE,
-                "the transaction belongs to another queue manager than the queue",
-            )
-        return self._identifier
-
-    def _end(self, end: Callable[[int, int], None]) -> None:
-        def ask(request: int) -> None:
-            end(request, self._identifier)
-            # From here on it is over, whatever the disk says: what fails has not happened.
-            self._ended = True
-
-        self._driver.run(ask)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._ended:
-            return
-        if error is not None:
-            self._abort_because_of(error)
-            return
-        try:
-            self.commit()
-        except BaseException as refused:
-            if not self._ended:
-                self._abort_because_of(refused)
-            raise
-
-    def _abort_because_of(self, error: BaseException) -> None:
-        try:
-            self.abort()
-        except MerqError as wrong:
-            error.add_note(f"aborting the transaction failed as well: {wrong}")
-
-
-class Queue:
-    """A queue. Reading methods wait up to `timeout` seconds; None is for ever."""
-
-    def __init__(self, driver: Driver, number: int) -> None:
-        self._driver = driver
-        self._number = number
-        self._destination = ""
-
-    def __repr__(self) -> str:
-        try:
-            return f"<queue {self.path_name}>"
-        except MerqError as gone:
-            return f"<queue {self._number}: {gone}>"
-
-    def __len__(self) -> int:
-        count = self._driver.look(lambda engine: len(engine.queue(self._number).positions))
-        assert isinstance(count, int)
-        return count
+    # What it is.
 
     @property
     def properties(self) -> QueueProperties:
         """Everything that was set about the queue."""
-        found = self._driver.look(lambda engine: engine.queue(self._number).properties)
-        assert isinstance(found, QueueProperties)
-        return found
+        return self._driver.look(lambda engine: engine.queue(self._number).properties)
 
     @property
     def path_name(self) -> str:
         """Its path name."""
         return self.properties.path_name
 
+    @property
+    def label(self) -> str:
+        """Its label."""
+        return self.properties.label
+
+    @property
+    def transactional(self) -> bool:
+        """Whether it takes messages in transactions only."""
+        return self.properties.transactional
+
+    def change(
+        self,
+        *,
+        label: str | None = None,
+        journal: bool | None = None,
+        quota_kb: int | None = None,
+        journal_quota_kb: int | None = None,
+        base_priority: int | None = None,
+        type_id: UUID | None = None,
+        poison_after: int | None = None,
+    ) -> None:
+        """Gives the queue other properties, those that are named; transactional or not stays."""
+        given: dict[str, Any] = {
+            "label": label,
+            "journaling": journal,
+            "quota": quota_kb,
+            "journal_quota": journal_quota_kb,
+            "base_priority": base_priority,
+            "type_id": type_id,
+            "poison_after": poison_after,
+        }
+        changed = {name: value for name, value in given.items() if value is not None}
+        self._driver.run(
+            lambda request: self._driver.engine.change_queue(request, self._number, changed)
+        )
+
+    # Sending.
+
     def send(
-        self, message: Message | Value = None, *, tx: Transaction | None = None, **fields: object
+        self, body: Value | Message = None, *, tx: Transaction | None = None, **properties: Any
     ) -> str:
-        r"""Sends a message, or a body with the fields of `Message`; gives its id, `{guid}\n`.
+        r"""Sends a message; returns its id, `{guid}\n`, when it is as safe as it was to be.
 
-        It returns when the message is as safe as it was to be: a recoverable one is on disk, one
-        in a transaction is when that commits.
+        Args:
+            body: A Python value, or a whole Message.
+            tx: The transaction in which it is sent; transactional queues need one.
+            **properties: As Message has them, if `body` is not one.
         """
-        if not isinstance(message, Message):
-            message = Message(body=message, **fields)  # type: ignore[arg-type]
-        elif fields:
-            raise TypeError(
-                "a Message has its fields already; give a body with fields, or a Message"
-            )
-        outline = self._outline(message)
-        transaction = 0 if tx is None else tx.within(self._driver)
-        result = self._driver.run(
-            lambda request: self._driver.engine.send(request, self._number, outline, transaction)
-        )
-        assert isinstance(result, bytes)
-        return f"{{{UUID(bytes_le=result[:16])}}}\\{int.from_bytes(result[16:], 'little')}"
+        message = message_of(body, properties)
+        return self._send([message], message.dead_letter_queue, tx)[0]
 
-    def _outline(self, message: Message) -> Outline:
-        message.check()
-        kind, data = encode_body(message.body)
-        # A queue's name never changes.
-        self._destination = self._destination or f"OS:{self.path_name}"
-        return Outline(
-            source_queue_manager=bytes(16),
-            message_ordinal=0,
-            sent_time=0,
-            destination=self._destination,
-            body=data,
-            body_type=kind,
-            label=message.label,
-            priority=message.priority,
-            recoverable=message.recoverable,
-            admin_queue=_direct(message.admin_queue),
-            response_queue=_direct(message.response_queue),
-            acknowledgments=message.acknowledge,
-            positive_journaling=message.journal,
-            negative_journaling=message.dead_letter,
-            time_to_reach_queue=message.time_to_reach_queue,
-            time_to_be_received=message.time_to_be_received,
-            correlation_id=message.correlation_id,
-            application_tag=message.app_specific,
-            extension=message.extension,
+    def send_many(
+        self,
+        bodies: Iterable[Value | Message],
+        *,
+        tx: Transaction | None = None,
+        **properties: Any,
+    ) -> list[str]:
+        """Sends many messages at once, all or none of them; much faster than one at a time."""
+        messages = [message_of(body, properties) for body in bodies]
+        if not messages:
+            return []
+        dead_letters = {message.dead_letter_queue for message in messages}
+        if len(dead_letters) > 1:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+                "messages that are sent at once have one dead_letter_queue, not "
+                + " and ".join(sorted(map(repr, dead_letters))),
+            )
+        return self._send(messages, dead_letters.pop(), tx)
+
+    def _send(self, messages: list[Message], dead_letter: str, tx: Transaction | None) -> list[str]:
+        packer = self._packer
+        if packer is None:
+            packer = self._packer = self._driver.look(self._new_packer)
+        packets = [packer.pack(message) for message in messages]
+        transaction = number_within(tx, self._driver)
+        engine = self._driver.engine
+        ids = self._driver.run(
+            lambda request: engine.send(
+                request, self._number, packets, transaction, dead_letter=dead_letter
+            )
         )
+        assert isinstance(ids, bytes)
+        return [id_text(ids[at : at + 20]) for at in range(0, len(ids), 20)]
+
+    def _new_packer(self, engine: QueueManager) -> Packer:
+        path = engine.queue(self._number).properties.path_name
+        return Packer(f"OS:{engine.state.name}{path[1:]}")
+
+    # Receiving.
 
     def receive(
         self, *, timeout: float | None = None, tx: Transaction | None = None
@@ -297,41 +182,55 @@ class Queue:
         Raises:
             ReceiveTimeout: None came in time.
         """
-        return self._receive(First(), timeout, tx)
+        return _one(self._receive(_FIRST, timeout, tx))
+
+    def receive_many(
+        self, most: int, *, timeout: float | None = None, tx: Transaction | None = None
+    ) -> list[ReceivedMessage]:
+        """Takes up to so many messages, those that are there; waits only for the first.
+
+        Raises:
+            ReceiveTimeout: None came in time.
+        """
+        _check_count(most)
+        return _several(self._receive(_FIRST, timeout, tx, most))
 
     def receive_by_id(self, message_id: str, *, tx: Transaction | None = None) -> ReceivedMessage:
         r"""Takes the message with this id, `{guid}\n`."""
-        return self._receive(ByMessageId(_id_bytes(message_id)), 0, tx)
+        return _one(self._receive(ByMessageId(id_bytes(message_id)), 0, tx))
 
     def receive_by_correlation_id(
         self, correlation_id: bytes, *, timeout: float | None = 0, tx: Transaction | None = None
     ) -> ReceivedMessage:
         """Takes the first message with this correlation id, 20 bytes."""
-        return self._receive(ByCorrelationId(_correlation(correlation_id)), timeout, tx)
+        return _one(self._receive(ByCorrelationId(_correlation(correlation_id)), timeout, tx))
 
     def receive_by_lookup_id(
         self, lookup_id: int, seek: Seek = Seek.CURRENT, *, tx: Transaction | None = None
     ) -> ReceivedMessage:
         """Takes the message at a lookup identifier, or the one next to it."""
-        return self._receive(ByLookup(lookup_id, seek), 0, tx)
+        return _one(self._receive(ByLookup(lookup_id, seek), 0, tx))
 
     def _receive(
-        self, selector: Selector, timeout: float | None, tx: Transaction | None
-    ) -> ReceivedMessage:
-        transaction = 0 if tx is None else tx.within(self._driver)
-        return _received(
-            self._driver.run(
-                lambda request: self._driver.engine.receive(
-                    request,
-                    self._number,
-                    selector,
-                    wait=timeout is None or timeout > 0,
-                    transaction=transaction,
-                ),
+        self, selector: Selector, timeout: float | None, tx: Transaction | None, most: int = 0
+    ) -> Result:
+        transaction = number_within(tx, self._driver)
+        engine = self._driver.engine
+        return self._driver.run(
+            lambda request: engine.receive(
+                request,
                 self._number,
-                timeout,
-            )
+                selector,
+                wait=timeout is None or timeout > 0,
+                transaction=transaction,
+                most=most,
+                handle=self._handle,
+            ),
+            self._number,
+            timeout,
         )
+
+    # Peeking.
 
     def peek(self, *, timeout: float | None = None) -> ReceivedMessage:
         """The first message, which stays.
@@ -339,67 +238,217 @@ class Queue:
         Raises:
             ReceiveTimeout: None came in time.
         """
-        return self._peek(First(), timeout)
+        return _one(self._peek(_FIRST, timeout))
 
     def peek_by_id(self, message_id: str) -> ReceivedMessage:
         r"""The message with this id, `{guid}\n`, which stays."""
-        return self._peek(ByMessageId(_id_bytes(message_id)), 0)
+        return _one(self._peek(ByMessageId(id_bytes(message_id)), 0))
+
+    def peek_by_correlation_id(
+        self, correlation_id: bytes, *, timeout: float | None = 0
+    ) -> ReceivedMessage:
+        """The first message with this correlation id, 20 bytes; it stays."""
+        return _one(self._peek(ByCorrelationId(_correlation(correlation_id)), timeout))
 
     def peek_by_lookup_id(self, lookup_id: int, seek: Seek = Seek.CURRENT) -> ReceivedMessage:
         """The message at a lookup identifier, or the one next to it, which stays."""
-        return self._peek(ByLookup(lookup_id, seek), 0)
+        return _one(self._peek(ByLookup(lookup_id, seek), 0))
 
     def peek_all(self) -> Iterator[ReceivedMessage]:
         """All messages from the first on, those included that come meanwhile."""
         lookup_id, seek = 0, Seek.FIRST
         while True:
             try:
-                message = self.peek_by_lookup_id(lookup_id, seek)
+                messages = _several(self._peek(ByLookup(lookup_id, seek), 0, PEEKED_AT_ONCE))
             except MessageQueueError as end:
                 if end.code == HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
                     return
                 raise
-            yield message
-            lookup_id, seek = message.lookup_id, Seek.NEXT
+            yield from messages
+            lookup_id, seek = messages[-1].lookup_id, Seek.NEXT
 
-    def _peek(self, selector: Selector, timeout: float | None) -> ReceivedMessage:
-        wait = timeout is None or timeout > 0
-        return _received(
+    def _peek(self, selector: Selector, timeout: float | None, most: int = 0) -> Result:
+        engine = self._driver.engine
+        return self._driver.run(
+            lambda request: engine.peek(
+                request,
+                self._number,
+                selector,
+                wait=timeout is None or timeout > 0,
+                most=most,
+                handle=self._handle,
+            ),
+            self._number,
+            timeout,
+        )
+
+    def cursor(self) -> Cursor:
+        """A cursor before the first message."""
+        return Cursor(self._driver, self._number, self._handle)
+
+    # Everything at once, and parts.
+
+    def purge(self) -> int:
+        """Removes all messages; tells how many there were."""
+        result = self._driver.run(
+            lambda request: self._driver.engine.purge(request, self._number, self._handle)
+        )
+        assert isinstance(result, int)
+        return result
+
+    def delete(self) -> None:
+        """Removes the queue, its journal, its subqueues and everything in them."""
+        self._driver.run(lambda request: self._driver.engine.delete_queue(request, self._number))
+
+    def subqueue(self, name: str) -> Queue:
+        """A subqueue; it is made if it is not there, and goes at the next start if it is empty."""
+        number = self._driver.run(
+            lambda request: self._driver.engine.create_subqueue(request, self._number, name)
+        )
+        assert isinstance(number, int)
+        return Queue(self._driver, number)
+
+    def subqueues(self) -> list[Queue]:
+        """The subqueues that there are."""
+        numbers = self._driver.look(
+            lambda engine: [each.number for each in engine.queue(self._number).subqueues.values()]
+        )
+        return [Queue(self._driver, number) for number in numbers]
+
+    def move(
+        self, message: ReceivedMessage | int, to: Queue, *, tx: Transaction | None = None
+    ) -> None:
+        """Moves a message that was peeked, or its lookup identifier, to a subqueue or from there.
+
+        It keeps its lookup identifier, and its place among the others there.
+        """
+        lookup_id = message if isinstance(message, int) else message.lookup_id
+        transaction = number_within(tx, self._driver)
+        target = to.number_for(self._driver)
+        self._driver.run(
+            lambda request: self._driver.engine.move(
+                request, self._number, lookup_id, target, transaction
+            )
+        )
+
+    def number_for(self, driver: Driver) -> int:
+        """Its number, for the queue manager that it belongs to.
+
+        Raises:
+            MessageQueueError: It belongs to another.
+        """
+        if driver is not self._driver:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_PARAMETER, "the queue belongs to another queue manager"
+            )
+        return self._number
+
+
+class Cursor:
+    """[MS-MQDMPR] 3.2: walks over the messages of a queue, which may come and go meanwhile."""
+
+    def __init__(self, driver: Driver, number: int, handle: int) -> None:
+        self._driver = driver
+        self._number = number
+        self._handle = handle
+        self._cursor: EngineCursor = driver.look(lambda engine: engine.open_cursor(handle, number))
+
+    def peek(self, *, timeout: float | None = 0) -> ReceivedMessage:
+        """The message at the cursor, which stays; at first, the first message."""
+        return self._peek(timeout, next_one=False)
+
+    def peek_next(self, *, timeout: float | None = 0) -> ReceivedMessage:
+        """Moves on to the next message, which stays."""
+        return self._peek(timeout, next_one=True)
+
+    def receive(
+        self, *, timeout: float | None = 0, tx: Transaction | None = None
+    ) -> ReceivedMessage:
+        """Takes the message at the cursor, or the next one if that was taken."""
+        transaction = number_within(tx, self._driver)
+        return _one(
             self._driver.run(
-                lambda request: self._driver.engine.peek(
-                    request, self._number, selector, wait=wait
+                lambda request: self._driver.engine.receive(
+                    request,
+                    self._number,
+                    ByCursor(self._cursor),
+                    wait=timeout is None or timeout > 0,
+                    transaction=transaction,
+                    handle=self._handle,
                 ),
                 self._number,
                 timeout,
             )
         )
 
-    def purge(self) -> int:
-        """Removes all messages; tells how many there were."""
-        result = self._driver.run(lambda request: self._driver.engine.purge(request, self._number))
-        assert isinstance(result, int)
-        return result
+    def close(self) -> None:
+        """The cursor is not needed any more."""
+        self._driver.look(lambda engine: engine.close_cursor(self._cursor))
 
-    def delete(self) -> None:
-        """Removes the queue, its journal and everything in them."""
-        self._driver.run(lambda request: self._driver.engine.delete_queue(request, self._number))
+    def _peek(self, timeout: float | None, *, next_one: bool) -> ReceivedMessage:
+        return _one(
+            self._driver.run(
+                lambda request: self._driver.engine.peek(
+                    request,
+                    self._number,
+                    ByCursor(self._cursor, next_one=next_one),
+                    wait=timeout is None or timeout > 0,
+                    handle=self._handle,
+                ),
+                self._number,
+                timeout,
+            )
+        )
 
 
-def _received(result: Result) -> ReceivedMessage:
+class OutgoingQueue(Queue):
+    """Where messages to a queue on another computer wait."""
+
+    @property
+    def destination(self) -> str:
+        """The format name of the queue that they go to."""
+        return self.path_name
+
+    @property
+    def state(self) -> OutgoingState:
+        """How far it is with reaching the destination."""
+        return self._driver.look(lambda engine: engine.queue(self._number).state)
+
+    def pause(self) -> None:
+        """Nothing leaves the queue until it is resumed."""
+        self._driver.look(lambda engine: engine.pause(self._number))
+
+    def resume(self) -> None:
+        """Messages may leave the queue again."""
+        self._driver.look(lambda engine: engine.resume(self._number))
+
+
+def message_of(body: Value | Message, properties: dict[str, Any]) -> Message:
+    """What is to be sent: a Message, or a body with properties."""
+    if isinstance(body, Message):
+        if properties:
+            raise TypeError(
+                f"a Message has its own properties: {', '.join(properties)} cannot be given too"
+            )
+        return body
+    return Message(body=body, **properties)
+
+
+def _one(result: Result) -> ReceivedMessage:
     assert isinstance(result, Delivered)
     return ReceivedMessage(result)
 
 
-def _direct(name: str) -> str:
-    """A path name or direct format name as packets carry it."""
-    if not name:
-        return ""
-    try:
-        if name.upper().startswith(PREFIX):
-            return parse_direct_name(name[len(PREFIX) :]).without_prefix()
-        return DirectName.of_path(parse_path_name(name)).without_prefix()
-    except NameSyntaxError as wrong:
-        raise MessageQueueError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, str(wrong)) from wrong
+def _several(result: Result) -> list[ReceivedMessage]:
+    assert isinstance(result, list)
+    return [ReceivedMessage(each) for each in result]
+
+
+def _check_count(most: object) -> None:
+    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_INVALID_PARAMETER, f"{most!r} messages: give a number from 1 on"
+        )
 
 
 def _correlation(correlation_id: object) -> bytes:
@@ -411,7 +460,13 @@ def _correlation(correlation_id: object) -> bytes:
     )
 
 
-def _id_bytes(message_id: str) -> bytes:
+def id_text(message_id: bytes) -> str:
+    r"""A message id of 20 bytes as `{guid}\n`."""
+    guid, ordinal = UUID(bytes_le=message_id[:16]), int.from_bytes(message_id[16:], "little")
+    return f"{{{guid}}}\\{ordinal}"
+
+
+def id_bytes(message_id: str) -> bytes:
     r"""The 20 bytes of `{guid}\n`."""
     try:
         guid, _, ordinal = message_id.partition("\\")

@@ -3,110 +3,218 @@
 The engine plans a change, the driver writes its entries as one frame and says when it is durable,
 and the engine carries out its steps and answers. A change without entries needs no disk; it happens
 when the changes before it have.
+
+Steps are made for every message: they are plain classes, because frozen dataclasses take three
+times as long to make.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, final
 
-from merq.engine.queue import Queue, QueueProperties
 from merq.engine.records import Entry
 from merq.errors import MessageQueueError
 
+if TYPE_CHECKING:
+    from merq.engine.queue import Note, Queue, QueueProperties
+    from merq.engine.work import Sending, Transaction
 
-@dataclass(frozen=True, slots=True)
+
+@final
 class Delivered:
-    """A message as a reader gets it."""
+    """A message as a reader gets it, with how often its receive was aborted before."""
 
-    packet: bytes
-    lookup_id: int
-    queue: int
+    __slots__ = ("aborts", "lookup_id", "packet", "queue")
+
+    def __init__(self, packet: bytes, lookup_id: int, queue: int, aborts: int) -> None:
+        self.packet = packet
+        self.lookup_id = lookup_id
+        self.queue = queue
+        self.aborts = aborts
 
 
-Result: TypeAlias = Delivered | int | bytes | MessageQueueError | None
+Result: TypeAlias = Delivered | list[Delivered] | int | bytes | MessageQueueError | None
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class Answer:
     """What came of a request; an error is a value here, raised at the edge."""
 
-    request: int
-    result: Result
+    __slots__ = ("request", "result")
+
+    def __init__(self, request: int, result: Result) -> None:
+        self.request = request
+        self.result = result
 
 
-@dataclass(frozen=True, slots=True)
+NO_ENTRY = -1
+"""The entry of a message that is kept in memory only."""
+
+
+@final
 class PutStep:
-    """A message becomes available; `entry` is its place among the change's entries, if any."""
+    """A message becomes available; `entry` is its place among the change's entries, or NO_ENTRY."""
 
-    queue: Queue
-    lookup_id: int
-    packet: bytes
-    entry: int | None
+    __slots__ = ("entry", "lookup_id", "note", "packet", "queue")
+
+    def __init__(
+        self, queue: Queue, lookup_id: int, packet: bytes, entry: int, note: Note | None
+    ) -> None:
+        self.queue = queue
+        self.lookup_id = lookup_id
+        self.packet = packet
+        self.entry = entry
+        self.note = note
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class RemoveStep:
     """A message is gone."""
 
-    queue: Queue
-    lookup_id: int
+    __slots__ = ("lookup_id", "queue")
+
+    def __init__(self, queue: Queue, lookup_id: int) -> None:
+        self.queue = queue
+        self.lookup_id = lookup_id
 
 
-@dataclass(frozen=True, slots=True)
+@final
+class MoveStep:
+    """A message is in another queue from now on, at the place that its lookup identifier has."""
+
+    __slots__ = ("lookup_id", "queue", "target")
+
+    def __init__(self, queue: Queue, lookup_id: int, target: Queue) -> None:
+        self.queue = queue
+        self.lookup_id = lookup_id
+        self.target = target
+
+
+@final
+class GiveBackStep:
+    """A message that somebody held is available again, whether this could be written or not."""
+
+    __slots__ = ("lookup_id", "note", "queue")
+
+    def __init__(self, queue: Queue, lookup_id: int, note: Note | None) -> None:
+        self.queue = queue
+        self.lookup_id = lookup_id
+        self.note = note
+
+
+@final
 class PurgeStep:
     """A message that somebody holds is marked: it goes when it is given back."""
 
-    queue: Queue
-    lookup_id: int
+    __slots__ = ("lookup_id", "note", "queue")
+
+    def __init__(self, queue: Queue, lookup_id: int, note: Note) -> None:
+        self.queue = queue
+        self.lookup_id = lookup_id
+        self.note = note
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class RelocateStep:
     """A message's packet lies elsewhere, if the message is still there."""
 
-    queue: Queue
-    lookup_id: int
-    entry: int
+    __slots__ = ("entry", "lookup_id", "queue")
+
+    def __init__(self, queue: Queue, lookup_id: int, entry: int) -> None:
+        self.queue = queue
+        self.lookup_id = lookup_id
+        self.entry = entry
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class DefineStep:
-    """A queue is there, or is another from now on."""
+    """A queue is there, or has other properties from now on."""
 
-    properties: QueueProperties
+    __slots__ = ("properties", "queue")
+
+    def __init__(self, queue: Queue, properties: QueueProperties) -> None:
+        self.queue = queue
+        self.properties = properties
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class DropStep:
     """A queue is gone, with everything in it."""
 
-    queue: Queue
+    __slots__ = ("queue",)
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
 
 
-Step: TypeAlias = PutStep | RemoveStep | PurgeStep | RelocateStep | DefineStep | DropStep
+@final
+class StageStep:
+    """A message is to be sent when a transaction commits."""
+
+    __slots__ = ("operation", "transaction")
+
+    def __init__(self, transaction: Transaction, operation: Sending) -> None:
+        self.transaction = transaction
+        self.operation = operation
 
 
-@dataclass(slots=True, eq=False)
+@final
+class PrepareStep:
+    """A transaction has promised to do what it is told next, whatever happens."""
+
+    __slots__ = ("transaction",)
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+
+
+@final
+class ResolveStep:
+    """A transaction that was prepared has ended."""
+
+    __slots__ = ("transaction",)
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+
+
+Step: TypeAlias = (
+    PutStep
+    | RemoveStep
+    | MoveStep
+    | GiveBackStep
+    | PurgeStep
+    | RelocateStep
+    | DefineStep
+    | DropStep
+    | StageStep
+    | PrepareStep
+    | ResolveStep
+)
+
+
+@final
 class Change:
-    """What an operation does. `positions` and `end` come from the store once it is written."""
+    """What an operation does. `positions` and `end` come from the store once it is written.
 
-    entries: list[Entry] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
-    positions: tuple[int, ...] = ()
-    end: int | None = None
+    One that is certain happens even if it cannot be written: it only says what a restart brings
+    about as well.
+    """
+
+    __slots__ = ("answers", "end", "entries", "is_certain", "positions", "steps")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.steps: list[Step] = []
+        self.answers: list[Answer] = []
+        self.positions: tuple[int, ...] = ()
+        self.end = 0
+        self.is_certain = False
 
     def is_ready(self, durable: int) -> bool:
         """Whether it may happen, now that the log is durable up to here."""
-        return not self.entries or (self.end is not None and self.end <= durable)
+        return not self.entries or 0 < self.end <= durable
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """The driver is to write this change's entries as one frame."""
-
-    change: Change
-
-
-Effect: TypeAlias = Write | Answer
+Effect: TypeAlias = Change | Answer
+"""What the driver is to do: write this change's entries as one frame, or give this answer."""

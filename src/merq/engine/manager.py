@@ -7,58 +7,31 @@ request that cannot be is refused by an exception before anything has changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from heapq import heappop
-from typing import Final
+from typing import Any
 from uuid import UUID
 
-from merq.engine import notices, records
-from merq.engine.changes import Answer, Change, DefineStep, DropStep, Effect, PurgeStep
+from merq.engine import moving, notices, outgoing
+from merq.engine.administration import Administration, QueueSettings
+from merq.engine.changes import Answer, Change, Effect
 from merq.engine.cursor import Cursor
+from merq.engine.opening import CURSORS_MAX, Access, Descriptor, Opened, Share, check_use
 from merq.engine.ports import PacketSource
-from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING
-from merq.engine.queue import NULL_GUID, UNLIMITED, Queue, QueueKind, QueueProperties
+from merq.engine.positions import AVAILABLE, PURGE_PENDING
+from merq.engine.queue import NO_NOTE, OutgoingState, Queue, QueueKind
 from merq.engine.readers import Readers
-from merq.engine.reading import Selector
+from merq.engine.reading import Selector, WaitingRead
+from merq.engine.replay import replay
+from merq.engine.sending import Senders
 from merq.engine.state import Limits, State
 from merq.engine.transactions import Transactions
-from merq.errors import MessageQueueError, NameSyntaxError, WireError
+from merq.engine.work import Moving
+from merq.errors import MessageQueueError, NameSyntaxError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from merq.model.names import PathName, QueueScope, parse_path_name
-from merq.wire.build import TRANSACTION_HEADER_SIZE, Outline, build_packet, stamp
-from merq.wire.headers import PACKET_SIZE_MAX
+from merq.model.names import FormatName, PathName, parse_path_name
 from merq.wire.view import MessageView
-
-QUEUES_MAX: Final = 0x00FFFFFF
-"""Private queues on one queue manager."""
-
-FIRST_PRIVATE_NUMBER: Final = 16
-"""[MS-MQQB] 2.2.4: small numbers are for the queues that every queue manager has."""
-
-QUEUE_LABEL_MAX: Final = 124
-
-SYSTEM_QUEUES: Final = (
-    (notices.JOURNAL_NUMBER, r".\system$;JOURNAL", QueueKind.SYSTEM, False),
-    (notices.DEAD_LETTER_NUMBER, r".\system$;DEADLETTER", QueueKind.SYSTEM, False),
-    (notices.DEAD_XACT_NUMBER, r".\system$;DEADXACT", QueueKind.SYSTEM, True),
-    (2, r".\private$\admin_queue$", QueueKind.PRIVATE, False),
-    (3, r".\private$\notify_queue$", QueueKind.PRIVATE, False),
-    (4, r".\private$\order_queue$", QueueKind.PRIVATE, False),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSettings:
-    """What a queue's maker chooses; [MS-MQDMPR] 3.1.7.1.33 has the defaults."""
-
-    label: str = ""
-    transactional: bool = False
-    journaling: bool = False
-    quota: int = UNLIMITED
-    journal_quota: int = UNLIMITED
-    base_priority: int = 0
-    type_id: UUID = NULL_GUID
 
 
 class QueueManager:
@@ -69,13 +42,17 @@ class QueueManager:
     ) -> None:
         self.state = State(guid, name, packets, limits or Limits())
         self.transactions = Transactions(self.state)
+        self.senders = Senders(self.state, self.transactions)
         self.readers = Readers(self.state, self.transactions)
+        self.administration = Administration(self.state, self.readers)
+        self.opened = Opened()
 
     # Being driven.
 
     def take_effects(self) -> list[Effect]:
         """What is to be done and told now, in order."""
-        self._serve()
+        if self.state.awake:
+            self._serve()
         effects, self.state.effects = self.state.effects, []
         return effects
 
@@ -101,26 +78,11 @@ class QueueManager:
 
     def replay(self, kind: int, data: memoryview, position: int) -> None:
         """Takes one record of the log when the store is opened."""
-        self.state.replay(kind, data, position)
+        replay(self.state, kind, data, position)
 
-    def provision(self, new_guid: UUID) -> None:
-        """Makes the queues that every queue manager has, those that are missing."""
-        change = Change()
-        for number, path, kind, transactional in SYSTEM_QUEUES:
-            if number in self.state.queues:
-                continue
-            properties = QueueProperties(
-                number=number,
-                path_name=path,
-                kind=kind,
-                identifier=UUID(int=new_guid.int ^ number),
-                created=self.state.now,
-                modified=self.state.now,
-                transactional=transactional,
-            )
-            _define(change, properties)
-        if change.steps:
-            self.state.submit(change)
+    def start(self, new_guid: UUID) -> None:
+        """[MS-MQDMPR] 3.1.4.1: what was written has been read; work begins."""
+        self.administration.start(new_guid)
 
     # Queues.
 
@@ -128,102 +90,21 @@ class QueueManager:
         self, request: int, path_name: str, settings: QueueSettings, identifier: UUID
     ) -> None:
         r"""[MS-MQDMPR] 3.1.7.1.3: makes a private queue and its journal; answers its number."""
-        path = self._own_path(path_name)
-        if path.scope is not QueueScope.PRIVATE or path.subqueue or path.is_read_only:
-            raise MessageQueueError(
-                HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
-                rf"{path_name} is not the name of a private queue, such as .\private$\orders; "
-                "public queues need a directory",
-            )
-        if self.state.find(path) is not None or self.state.is_coming(path):
-            raise MessageQueueError(
-                HResult.MQ_ERROR_QUEUE_EXISTS, f"a queue named {path_name} exists already"
-            )
-        _check_settings(settings)
-        number = self._free_number()
-        properties = QueueProperties(
-            number=number,
-            path_name=str(path),
-            kind=QueueKind.PRIVATE,
-            identifier=identifier,
-            created=self.state.now,
-            modified=self.state.now,
-            label=settings.label,
-            transactional=settings.transactional,
-            journaling=settings.journaling,
-            quota=settings.quota,
-            journal_quota=settings.journal_quota,
-            base_priority=settings.base_priority,
-            type_id=settings.type_id,
-        )
-        change = Change(answers=[Answer(request, number)])
-        _define(change, properties)
-        journal = replace(
-            properties,
-            number=number | 0x80000000,
-            path_name=f"{path};JOURNAL",
-            kind=QueueKind.JOURNAL,
-            owner=number,
-            label="",
-            journaling=False,
-            quota=settings.journal_quota,
-            identifier=UUID(int=identifier.int ^ 1),
-        )
-        _define(change, journal)
-        self.state.submit(change)
+        self.administration.create(request, self._own_path(path_name), settings, identifier)
 
-    def _free_number(self) -> int:
-        number = self.state.next_queue_number(FIRST_PRIVATE_NUMBER, QUEUES_MAX)
-        if number is None:
-            raise MessageQueueError(
-                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"there are {QUEUES_MAX} queues already"
-            )
-        return number
+    def change_queue(self, request: int, number: int, changed: dict[str, Any]) -> None:
+        """Gives a queue other properties, for good."""
+        self.administration.change_properties(request, self.queue(number), changed)
 
     def delete_queue(self, request: int, number: int) -> None:
         """[MS-MQDMPR] 3.1.7.1.4: the queue, its journal and subqueues go, with their messages."""
-        queue = self.queue(number)
-        if queue.properties.kind is not QueueKind.PRIVATE or number < FIRST_PRIVATE_NUMBER:
-            raise MessageQueueError(
-                HResult.MQ_ERROR_ACCESS_DENIED,
-                f"{queue.properties.path_name} belongs to the system and stays",
-            )
-        change = Change(answers=[Answer(request, None)])
-        reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
-        parts = [*queue.subqueues.values(), *([queue.journal] if queue.journal else []), queue]
-        for part in parts:
-            part.closing = True  # no acknowledgment comes into it any more
-        for part in parts:
-            self._lose_all(change, part, reason)
-            self.readers.cancel_all(part, change)
-            change.entries.append(records.drop_queue(part.number))
-            change.steps.append(DropStep(part))
-        self.state.submit(change)
+        self.administration.delete(request, self.queue(number))
 
-    def _lose_all(self, change: Change, queue: Queue, reason: int) -> None:
-        leaving = self.state.leaving(queue)
-        packets = [
-            self.state.packet_of(place)
-            for place in queue.positions
-            if place.lookup_id not in leaving
-        ]
-        for packet in packets + self.state.arriving(queue):
-            notices.lost(self.state, change, queue, MessageView(packet), reason)
-
-    def purge(self, request: int, number: int) -> None:
+    def purge(self, request: int, number: int, handle: int = 0) -> None:
         """[MS-MQDMPR] 3.1.7.1.7: all messages go; locked ones when they are given back."""
         queue = self.queue(number)
-        change = Change(answers=[Answer(request, queue.positions.count)])
-        reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-        for place in list(queue.positions):
-            queue.positions.set_state(place.lookup_id, PURGE_PENDING)
-            if place.state == LOCKED:
-                change.steps.append(PurgeStep(queue, place.lookup_id))
-            elif place.state == AVAILABLE:
-                view = MessageView(self.state.packet_of(place))
-                notices.take(change, queue, place, view)
-                notices.lost(self.state, change, queue, view, reason)
-        self.state.submit(change)
+        check_use(queue, Access.RECEIVE, self._descriptor(handle))
+        self.administration.purge(request, queue)
 
     def queue(self, number: int) -> Queue:
         """A queue by its number."""
@@ -243,66 +124,90 @@ class QueueManager:
             )
         return found
 
+    def create_subqueue(self, request: int, number: int, name: str) -> None:
+        """Makes a subqueue, unless it is there; answers its number."""
+        owner = self.queue(number)
+        self._own_path(f"{owner.properties.path_name};{name}")
+        if owner.properties.kind is not QueueKind.PRIVATE:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
+                f"{owner.properties.path_name} cannot have subqueues",
+            )
+        change = Change()
+        found = moving.subqueue(self.state, change, owner, name)
+        change.answers.append(Answer(request, found.number))
+        self.state.submit(change)
+
     def _own_path(self, path_name: str) -> PathName:
         try:
             path = parse_path_name(path_name)
         except NameSyntaxError as wrong:
             raise MessageQueueError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, str(wrong)) from wrong
-        if not path.is_local and path.computer.lower() != self.state.name.lower():
+        if path.computer.lower() not in self.state.aliases:
             raise MessageQueueError(
                 HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
                 f"{path_name} is on {path.computer}; this queue manager is {self.state.name}",
             )
         return path.on(".")
 
+    # Opening and closing.
+
+    def open_queue(self, number: int, access: Access, share: Share = Share.DENY_NONE) -> Descriptor:
+        """[MS-MQDMPR] 3.1.7.1.5: opens a queue for some use, alone or with others."""
+        return self.opened.open(self.queue(number), access, share)
+
+    def close_queue(self, handle: int) -> None:
+        """[MS-MQDMPR] 3.1.7.1.6: who waits through this opening waits no longer."""
+        opened = self.opened.get(handle)
+        self.readers.cancel_handle(opened.queue, handle)
+        self.opened.remove(opened)
+
+    def open_cursor(self, handle: int, number: int) -> Cursor:
+        """[MS-MQDMPR] 3.1.7.1.1: a cursor before the first message."""
+        cursor = Cursor(handle, self.queue(number).positions)
+        opened = self._descriptor(handle)
+        if opened is not None:
+            if len(opened.cursors) >= CURSORS_MAX:
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                    f"{CURSORS_MAX} cursors are open on this queue: close some",
+                )
+            opened.cursors[id(cursor)] = cursor
+        return cursor
+
+    def close_cursor(self, cursor: Cursor) -> None:
+        """[MS-MQDMPR] 3.1.7.1.2: a cursor is not needed any more."""
+        opened = self._descriptor(cursor.handle)
+        if opened is not None:
+            opened.cursors.pop(id(cursor), None)
+
+    def _descriptor(self, handle: int) -> Descriptor | None:
+        return self.opened.get(handle) if handle else None
+
     # Messages.
 
-    def send(self, request: int, number: int, outline: Outline, transaction: int = 0) -> bytes:
-        """[MS-MQDMPR] 3.1.7.1.9: a message to a queue; gives its message id.
+    def send(
+        self,
+        request: int,
+        number: int,
+        packets: Sequence[bytes],
+        transaction: int = 0,
+        *,
+        dead_letter: str = "",
+    ) -> None:
+        """[MS-MQDMPR] 3.1.7.1.9: messages into a queue; answers their ids, 20 bytes each."""
+        self.senders.send(request, self.queue(number), packets, transaction, dead_letter)
 
-        What the queue manager itself has to say, it says: source, ordinal and time. The answer
-        comes when the message is as safe as it was to be.
-        """
-        queue = self.queue(number)
-        _check_use(queue, transaction)
-        request_packet = _built(outline)
-        size = len(request_packet) + (TRANSACTION_HEADER_SIZE if transaction else 0)
-        _check_size(size)
-        self._check_room(queue, size)
-        within = self.transactions.get_for_more(transaction) if transaction else None
-        change = Change()
-        source = self.state.guid.bytes_le
-        ordinal = self.state.next_ordinal(change)
-        packet = stamp(request_packet, source, self.state.now, ordinal)
-        message_id = source + ordinal.to_bytes(4, "little")
-        change.answers.append(Answer(request, message_id))
-        if within is not None:
-            self.transactions.stage(within, queue, packet, size)
-        else:
-            view = MessageView(packet)
-            notices.put(self.state, change, queue, view)
-            notices.arrived(self.state, change, view)
-        self.state.submit(change)
-        return message_id
-
-    def _check_room(self, queue: Queue, size: int) -> None:
-        if self.state.throttled:
-            raise MessageQueueError(
-                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                "the queue manager is short of disk or memory and takes no messages",
-            )
-        if not self.state.has_room(size):
-            raise MessageQueueError(
-                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"a message of {size} bytes exceeds the computer's quota of "
-                f"{self.state.limits.machine_quota} KB",
-            )
-        if not queue.has_room(size):
-            raise MessageQueueError(
-                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"a message of {size} bytes exceeds the quota of {queue.properties.quota} KB of "
-                f"{queue.properties.path_name}",
-            )
+    def send_to(
+        self,
+        request: int,
+        destinations: Sequence[tuple[FormatName, bytes]],
+        transaction: int = 0,
+        *,
+        dead_letter: str = "",
+    ) -> None:
+        """[MS-MQDMPR] 3.1.7.1.27: a message to where names lead; answers its id."""
+        self.senders.send_to(request, destinations, transaction, dead_letter)
 
     def receive(
         self,
@@ -312,23 +217,104 @@ class QueueManager:
         *,
         wait: bool,
         transaction: int = 0,
+        most: int = 0,
+        handle: int = 0,
+        held: bool = False,
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.10, 3.1.7.1.13: a message out of a queue."""
-        self.readers.receive(
-            request, self.queue(number), selector, wait=wait, transaction=transaction
+        queue = self.queue(number)
+        check_use(queue, Access.RECEIVE, self._descriptor(handle))
+        reader = WaitingRead(
+            request=request,
+            selector=selector,
+            transaction=transaction,
+            most=most,
+            handle=handle,
+            held=held,
         )
+        self.readers.read(queue, reader, wait=wait)
 
-    def peek(self, request: int, number: int, selector: Selector, *, wait: bool) -> None:
+    def peek(
+        self,
+        request: int,
+        number: int,
+        selector: Selector,
+        *,
+        wait: bool,
+        most: int = 0,
+        handle: int = 0,
+    ) -> None:
         """[MS-MQDMPR] 3.1.7.1.14, 3.1.7.1.15: a message that stays in its queue."""
-        self.readers.peek(request, self.queue(number), selector, wait=wait)
+        queue = self.queue(number)
+        check_use(queue, Access.PEEK, self._descriptor(handle))
+        reader = WaitingRead(
+            request=request, selector=selector, peek=True, most=most, handle=handle
+        )
+        self.readers.read(queue, reader, wait=wait)
+
+    def end_receive(self, request: int, number: int, lookup_id: int, *, delete: bool) -> None:
+        """[MS-MQDMPR] 3.1.7.1.12: a message that was handed out and held goes, or goes back."""
+        self.readers.end_receive(request, self.queue(number), lookup_id, delete=delete)
+
+    def move(
+        self, request: int, number: int, lookup_id: int, target: int, transaction: int = 0
+    ) -> None:
+        """[MS-MQDMPR] 3.1.7.1.16: a message to a subqueue, or from there."""
+        source, destination = self.queue(number), self.queue(target)
+        check_use(source, Access.RECEIVE, None)
+        if not transaction:
+            moving.move(self.state, request, source, lookup_id, destination)
+            return
+        moving.check_related(source, destination)
+        if not destination.properties.transactional:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_TRANSACTION_USAGE,
+                f"{destination.properties.path_name} is not transactional: move outside of "
+                "transactions",
+            )
+        within = self.transactions.get_for_more(transaction)
+        moving.movable(source, lookup_id)
+        self.transactions.lock(within, Moving(source, lookup_id, destination))
+        self.state.answer(request, None)
 
     def cancel(self, request: int, number: int) -> bool:
         """[MS-MQDMPR] 3.1.7.1.17: a reader waits no longer; False if it was served already."""
         return self.readers.cancel(request, self.queue(number))
 
-    def open_cursor(self, handle: int, number: int) -> Cursor:
-        """[MS-MQDMPR] 3.1.7.1.1: a cursor before the first message."""
-        return Cursor(handle, self.queue(number).positions)
+    # Outgoing queues, and the world outside.
+
+    def outgoing_queues(self) -> list[Queue]:
+        """[MS-MQDMPR] 3.1.1.3: where messages wait to be sent to other queue managers."""
+        return [queue for queue in self.state.queues.values() if queue.is_outgoing]
+
+    def pause(self, number: int) -> OutgoingState:
+        """[MS-MQDMPR] 3.1.4.14: nothing leaves an outgoing queue until it is resumed."""
+        queue = self.queue(number)
+        outgoing.pause(queue)
+        return queue.state
+
+    def resume(self, number: int) -> OutgoingState:
+        """[MS-MQDMPR] 3.1.4.15: messages may leave an outgoing queue again."""
+        queue = self.queue(number)
+        outgoing.resume(queue)
+        return queue.state
+
+    def take_offline(self) -> None:
+        """[MS-MQDMPR] 3.1.4.12: no connections with other queue managers."""
+        self.state.connection_active = False
+
+    def bring_online(self) -> None:
+        """[MS-MQDMPR] 3.1.4.13: connections are allowed again."""
+        self.state.connection_active = True
+
+    def watch_resources(self, free_disk_bytes: int | None) -> None:
+        """[MS-MQDMPR] 3.1.7.2.5, 3.1.7.2.6: begins flow control when room runs low, and ends it."""
+        state, limits = self.state, self.state.limits
+        if free_disk_bytes is not None:
+            reserve = limits.disk_reserve_bytes * (2 if state.low_on_disk else 1)
+            state.low_on_disk = free_disk_bytes < reserve
+        most = limits.memory_bytes * 4 // 5 if state.low_on_memory else limits.memory_bytes
+        state.low_on_memory = state.memory_bytes > most
 
     # Time.
 
@@ -343,103 +329,31 @@ class QueueManager:
         """
         state = self.state
         state.now = now
+        if not state.expiries or state.expiries[0][0] >= now:
+            return
         change = Change()
         while state.expiries and state.expiries[0][0] < now:
             _, number, lookup_id = heappop(state.expiries)
             queue = state.queues.get(number)
-            place = queue.positions.get(lookup_id) if queue is not None else None
-            if queue is None or place is None:
-                continue
-            queue.expired.add(lookup_id)
-            if place.state != AVAILABLE or queue.closing:
-                continue  # somebody has it; if it is given back, it is looked at again
-            queue.positions.set_state(lookup_id, PURGE_PENDING)
-            view = MessageView(state.packet_of(place))
-            notices.take(change, queue, place, view)
-            reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
-            notices.lost(state, change, queue, view, reason)
+            if queue is not None:
+                self._expire(change, queue, lookup_id)
         if change.steps:
             state.submit(change)
 
-
-def _built(outline: Outline) -> bytes:
-    assert outline.transaction is None, "the queue manager gives a message its transaction"
-    try:
-        return build_packet(outline)
-    except WireError as wrong:
-        code = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
-        if wrong.field == "packet_size":
-            code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
-        elif wrong.field == "label":
-            code = HResult.MQ_ERROR_LABEL_TOO_LONG
-        raise MessageQueueError(code, f"{wrong.field}: {wrong.reason}") from wrong
-
-
-def _check_size(size: int) -> None:
-    if size > PACKET_SIZE_MAX:
-        raise MessageQueueError(
-            HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-            f"the packet would have {size} bytes, at most {PACKET_SIZE_MAX} may travel",
-        )
-
-
-def _define(change: Change, properties: QueueProperties) -> None:
-    change.entries.append(records.define_queue(properties.to_bytes()))
-    change.steps.append(DefineStep(properties))
-
-
-_SETTING_TYPES: Final[dict[str, type]] = {
-    "label": str,
-    "transactional": bool,
-    "journaling": bool,
-    "quota": int,
-    "journal_quota": int,
-    "base_priority": int,
-    "type_id": UUID,
-}
-
-
-def _check_settings(settings: QueueSettings) -> None:
-    for name, kind in _SETTING_TYPES.items():
-        value = getattr(settings, name)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise MessageQueueError(
-                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
-                f"{name} is {value!r}, a {type(value).__name__}; {kind.__name__} belongs there",
-            )
-    if len(settings.label) > QUEUE_LABEL_MAX:
-        raise MessageQueueError(
-            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
-            f"a label of {len(settings.label)} characters; {QUEUE_LABEL_MAX} are the most",
-        )
-    for name in ("quota", "journal_quota"):
-        value = getattr(settings, name)
-        if not 0 <= value <= UNLIMITED:
-            raise MessageQueueError(
-                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
-                f"{name} is {value}; it is kilobytes from 0 to {UNLIMITED:#x}, which is no limit",
-            )
-    if not -32768 <= settings.base_priority <= 32767:
-        raise MessageQueueError(
-            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
-            f"base_priority is {settings.base_priority}, outside -32768..32767",
-        )
-
-
-def _check_use(queue: Queue, transaction: int) -> None:
-    """Transactional queues and others refuse each other's messages."""
-    path = queue.properties.path_name
-    if queue.properties.kind in {QueueKind.SYSTEM, QueueKind.JOURNAL}:
-        raise MessageQueueError(
-            HResult.MQ_ERROR_ACCESS_DENIED, f"{path} is written by the queue manager alone"
-        )
-    if queue.properties.transactional and not transaction:
-        raise MessageQueueError(
-            HResult.MQ_ERROR_TRANSACTION_USAGE,
-            f"{path} is transactional: send to it within a transaction",
-        )
-    if transaction and not queue.properties.transactional:
-        raise MessageQueueError(
-            HResult.MQ_ERROR_TRANSACTION_USAGE,
-            f"{path} is not transactional: send to it outside of transactions",
-        )
+    def _expire(self, change: Change, queue: Queue, lookup_id: int) -> None:
+        place = queue.positions.get(lookup_id)
+        if place is None:
+            return
+        queue.expired.add(lookup_id)
+        if place.state != AVAILABLE or queue.closing:
+            return  # somebody has it; if it is given back, it is looked at again
+        queue.positions.set_state(lookup_id, PURGE_PENDING)
+        view = MessageView(self.state.packet_of(place))
+        notices.take(change, queue, place, view)
+        reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
+        if queue.is_outgoing:
+            reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+            if view.time_to_be_received <= view.time_to_reach_queue:
+                reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER
+        note = queue.notes.get(lookup_id, NO_NOTE)
+        notices.lost(self.state, change, queue, view, reason, note)

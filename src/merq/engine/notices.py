@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from merq.engine import records
-from merq.engine.changes import Change, PutStep, RemoveStep
+from merq.engine import outgoing, records
+from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveStep
 from merq.engine.positions import Place
-from merq.engine.queue import Queue, QueueKind
+from merq.engine.queue import NO_NOTE, Note, Queue, QueueKind
 from merq.engine.state import KEEPING, State
 from merq.errors import NameSyntaxError
 from merq.model.message_class import MessageClass
-from merq.model.names import DirectProtocol, parse_direct_name
+from merq.model.names import DirectName, parse_direct_name, parse_path_name
 from merq.wire.build import Outline, build_packet
 from merq.wire.queues import DIRECT
 from merq.wire.view import MessageView
@@ -31,18 +31,48 @@ NEGATIVE_ARRIVAL: Final = 4
 NEGATIVE_RECEIVE: Final = 8
 """[MS-MQMQ] 2.2.19.3: the administration acknowledgments that a sender may ask for."""
 
+_ABOUT_RECEIVING: Final = 0x4000
+"""[MS-MQMQ] 2.2.18.1.6: set in the classes of acknowledgments that are not about arrival."""
+
 
 def put(state: State, change: Change, queue: Queue, view: MessageView) -> int:
     """Plans that a packet comes into a queue; gives its lookup identifier."""
-    packet = view.packet
-    lookup_id = state.next_lookup_id(view.priority, change)
-    entry = None
+    return put_packet(state, change, queue, view, view.packet)
+
+
+def put_packet(
+    state: State,
+    change: Change,
+    queue: Queue,
+    view: MessageView,
+    packet: bytes,
+    note: Note | None = None,
+) -> int:
+    """The same for a packet that differs from the view's only in what was stamped on it."""
+    lookup_id = state.numbers.lookup_id(view.base_flags & 7, change)
+    entry = NO_ENTRY
     if view.delivery_mode:
         entry = len(change.entries)
-        change.entries.append(records.put(queue.number, view.sent_time, lookup_id, packet))
-    queue.staged_bytes += len(packet)
-    change.steps.append(PutStep(queue, lookup_id, packet, entry))
+        change.entries.append(records.put(queue.number, state.now, lookup_id, packet))
+        if note is not None:
+            change.entries.append(_note(queue, lookup_id, note))
+    size = len(packet)
+    queue.staged_bytes += size
+    state.taken_bytes += size
+    change.steps.append(PutStep(queue, lookup_id, packet, entry, note))
     return lookup_id
+
+
+def _note(queue: Queue, lookup_id: int, note: Note) -> records.Entry:
+    return records.note(
+        records.NoteData(queue.number, note.aborts, lookup_id, note.purged, note.dead_letter)
+    )
+
+
+def write_note(change: Change, queue: Queue, lookup_id: int, note: Note, view: MessageView) -> None:
+    """Plans that something is known of a message; only of what survives it is written."""
+    if view.delivery_mode:
+        change.entries.append(_note(queue, lookup_id, note))
 
 
 def take(change: Change, queue: Queue, place: Place, view: MessageView) -> None:
@@ -55,46 +85,70 @@ def take(change: Change, queue: Queue, place: Place, view: MessageView) -> None:
 def arrived(state: State, change: Change, view: MessageView) -> None:
     """[MS-MQQB] 3.1.5.8.10: a message has reached its queue."""
     if view.positive_journaling and state.has_room(len(view.packet)):
-        _copy(state, change, JOURNAL_NUMBER, view)
+        _copy(state, change, state.queues[JOURNAL_NUMBER], view)
     if view.acknowledgments & POSITIVE_ARRIVAL:
         _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
 
 def received(state: State, change: Change, queue: Queue, view: MessageView) -> None:
     """A message was taken by a receiver: target journal and acknowledgment."""
-    if queue.properties.kind in KEEPING:
+    if queue.properties.kind in KEEPING or queue.is_outgoing:
         return  # what is kept of a message is not the message: its fate was told before
-    journal = queue.journal
-    if journal is not None and queue.properties.journaling and journal.has_room(len(view.packet)):
+    owner = state.queues[queue.properties.owner] if queue.properties.owner else queue
+    journal = owner.journal
+    if journal is not None and owner.properties.journaling and journal.has_room(len(view.packet)):
         put(state, change, journal, view)
     if view.acknowledgments & POSITIVE_RECEIVE:
         _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
 
-def lost(state: State, change: Change, queue: Queue, view: MessageView, reason: int) -> None:
+def lost(
+    state: State,
+    change: Change,
+    queue: Queue,
+    view: MessageView,
+    reason: int,
+    note: Note = NO_NOTE,
+) -> None:
     """[MS-MQDMPR] 3.1.1.12: a message left its queue unreceived, for this reason."""
     if queue.properties.kind in KEEPING:
         return
     if view.negative_journaling:
-        number = DEAD_XACT_NUMBER if view.transactional else DEAD_LETTER_NUMBER
-        _copy(state, change, number, view)
-    if view.acknowledgments & NEGATIVE_RECEIVE:
+        _copy(state, change, _dead_letter_queue(state, view, note), view)
+    wanted = NEGATIVE_RECEIVE if reason & _ABOUT_RECEIVING else NEGATIVE_ARRIVAL
+    if view.acknowledgments & wanted:
         _acknowledge(state, change, view, reason)
 
 
-def _copy(state: State, change: Change, number: int, view: MessageView) -> None:
+def _dead_letter_queue(state: State, view: MessageView, note: Note) -> Queue:
+    """[MS-MQDMPR] 3.1.1.12: the application's own one if it can take the message, the system's."""
+    if note.dead_letter:
+        own = state.find(parse_path_name(note.dead_letter))
+        if (
+            own is not None
+            and not own.closing
+            and own.properties.transactional == view.transactional
+            and own.properties.kind is QueueKind.PRIVATE
+        ):
+            return own
+    return state.queues[DEAD_XACT_NUMBER if view.transactional else DEAD_LETTER_NUMBER]
+
+
+def _copy(state: State, change: Change, queue: Queue, view: MessageView) -> None:
     """Into a system queue; where its quota is used up the copy is dropped, not the message."""
-    queue = state.queues[number]
     if queue.has_room(len(view.packet)):
         put(state, change, queue, view)
 
 
 def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -> None:
     """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own."""
-    target = _local_queue(state, view)
+    name = _admin_queue(view)
+    if name is None:
+        return
+    target = outgoing.reach(state, change, name)
     if target is None or target.closing or target.properties.transactional:
         return
-    if target.properties.kind is not QueueKind.PRIVATE:
+    if target.properties.kind not in {QueueKind.PRIVATE, QueueKind.OUTGOING}:
         return  # nobody may send to the others
     negative = reason not in (
         MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
@@ -106,9 +160,9 @@ def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -
     packet = build_packet(
         Outline(
             source_queue_manager=state.guid.bytes_le,
-            message_ordinal=state.next_ordinal(change),
+            message_ordinal=state.numbers.ordinal(change),
             sent_time=state.now,
-            destination=view.admin_queue.decode("utf-16-le", "surrogatepass"),
+            destination=name.without_prefix(),
             response_queue=response,
             message_class=reason,
             correlation_id=view.message_id,
@@ -122,14 +176,11 @@ def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -
         put(state, change, target, MessageView(packet))
 
 
-def _local_queue(state: State, view: MessageView) -> Queue | None:
-    """The administration queue, if it is one of ours; others need a transport."""
+def _admin_queue(view: MessageView) -> DirectName | None:
+    """The administration queue's name, if it is one that says where the queue is."""
     if view.admin_queue_type != DIRECT:
         return None
     try:
-        name = parse_direct_name(view.admin_queue.decode("utf-16-le", "surrogatepass"))
+        return parse_direct_name(view.admin_queue.decode("utf-16-le", "surrogatepass"))
     except NameSyntaxError:
         return None
-    if name.protocol is not DirectProtocol.OS:
-        return None
-    return state.find(name.path_name())

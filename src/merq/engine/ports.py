@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Protocol
 
 
 class PacketSource(Protocol):
-    """Where packets lie that the engine remembers only by position."""
+    """Where packets lie that the engine remembers only by the position of their record."""
 
     def read(self, position: int, size: int) -> bytes:
-        """The bytes there."""
+        """The packet of `size` bytes in the record at a position."""
 
     def keep(self, position: int, size: int) -> None:
-        """These bytes are needed from now on."""
+        """The packet there is needed from now on."""
+
+    def keep_all(self, positions: array[int], sizes: array[int]) -> None:
+        """All these packets are needed from now on."""
 
     def release(self, position: int, size: int) -> None:
-        """These bytes are needed no more."""
+        """The packet there is needed no more."""

@@ -300,6 +300,21 @@ class PositionList:
                     return block.place(row)
         return None
 
+    def rows_behind(self, lookup_id: int, most: int) -> list[Place]:
+        """Up to so many messages behind this place, whatever their state, in order."""
+        found: list[Place] = []
+        start = lookup_id + 1
+        for number in range(max(start >> _LANE_SHIFT, 0), LANES):
+            lane = self._lanes[number]
+            index = max(bisect_right(lane.firsts, start) - 1, 0)
+            for block in lane.blocks[index:]:
+                for row in range(bisect_left(block.ids, start), len(block.ids)):
+                    if block.states[row] != DELETED:
+                        found.append(block.place(row))
+                        if len(found) == most:
+                            return found
+        return found
+
     def set_state(self, lookup_id: int, state: int) -> None:
         """Makes a message available, locked or pending to be purged."""
         assert state != DELETED, "messages are removed by remove()"

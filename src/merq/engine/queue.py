@@ -1,4 +1,4 @@
-"""[MS-MQDMPR] 3.1.1.2: a queue: its properties, its messages, and who waits for one."""
+"""[MS-MQDMPR] 3.1.1.2, 3.1.1.3: a queue: its properties, its messages, and who waits for one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 from collections import deque
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from merq.engine.positions import PositionList
 from merq.model.names import PathName, parse_path_name
 
 if TYPE_CHECKING:
+    from merq.engine.opening import Descriptor
     from merq.engine.reading import WaitingRead
 
 UNLIMITED: Final = 0xFFFFFFFF
@@ -32,14 +33,48 @@ class QueueKind(Enum):
     OUTGOING = "outgoing"
 
 
+class OutgoingState(Enum):
+    """[MS-MQDMPR] 3.1.1.3: how far an outgoing queue is with reaching its destination."""
+
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    DISCONNECTING = "disconnecting"
+    INACTIVE = "inactive"
+    LOCKED = "locked"
+    NEED_VALIDATION = "need validation"
+    WAITING = "waiting"
+    ON_HOLD = "on hold"
+
+
+class Note(NamedTuple):
+    """What is known of a message beside its packet; most messages have none.
+
+    Attributes:
+        aborts: How often a receive of it was aborted.
+        purged: The queue was purged while somebody held it: it goes when it is given back.
+        dead_letter: [MS-MQDMPR] 3.1.1.12: the path name of the dead-letter queue that the
+            application chose, empty if none.
+    """
+
+    aborts: int = 0
+    purged: bool = False
+    dead_letter: str = ""
+
+
+NO_NOTE: Final = Note()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueProperties:
     """[MS-MQDMPR] 3.1.1.2, 3.1.7.1.33: the attributes of a queue that survive, with their defaults.
 
     Attributes:
         number: Identifies the queue on this queue manager, PrivateQueueNumber for private ones.
+        path_name: Its path name; the destination's format name for an outgoing queue.
         owner: The queue that a journal or subqueue belongs to, 0 for others.
         quota: The most that its messages may take, in kilobytes.
+        poison_after: After how many aborted receives a message moves to the subqueue `poison`; 0
+            is never.
     """
 
     number: int
@@ -59,6 +94,7 @@ class QueueProperties:
     privacy_level: int = 1
     base_priority: int = 0
     multicast_address: str = ""
+    poison_after: int = 0
 
     def to_bytes(self) -> bytes:
         """As the log keeps them."""
@@ -79,28 +115,34 @@ class QueueProperties:
 
 
 class Queue:
-    """[MS-MQDMPR] 3.1.1.2: a queue at work.
+    """[MS-MQDMPR] 3.1.1.2, 3.1.1.3: a queue at work.
 
     Attributes:
         positions: The messages in their order.
         by_message_id: Lookup identifiers by the key that a message id has here.
         staged_bytes: What messages on their way into the queue will take.
-        aborts: How often a receive of a message was aborted, for those where it was.
+        notes: What is known of messages beside their packets, for those of which something is.
         expired: Messages whose time ran out and which are still here: somebody holds them, or they
             are on their way out.
+        descriptors: Who has it open.
+        reserved_for: The descriptor that alone may receive from it, if there is one.
         closing: Its deletion is under way; nothing more can be asked of it.
+        state: How far an outgoing queue is; it has no meaning for others.
     """
 
     __slots__ = (
-        "aborts",
         "by_message_id",
         "closing",
+        "descriptors",
         "expired",
         "journal",
+        "notes",
         "path",
         "positions",
         "properties",
+        "reserved_for",
         "staged_bytes",
+        "state",
         "subqueues",
         "waiting",
     )
@@ -116,17 +158,31 @@ class Queue:
         self.journal: Queue | None = None
         self.subqueues: dict[str, Queue] = {}
         self.staged_bytes = 0
-        self.aborts: dict[int, int] = {}
+        self.notes: dict[int, Note] = {}
         self.expired: set[int] = set()
+        self.descriptors: dict[int, Descriptor] = {}
+        self.reserved_for: Descriptor | None = None
         self.closing = False
+        self.state = OutgoingState.INACTIVE
 
     @property
     def number(self) -> int:
         """Identifies the queue on this queue manager."""
         return self.properties.number
 
+    @property
+    def is_outgoing(self) -> bool:
+        """[MS-MQDMPR] 3.1.1.3: whether its messages wait to be sent to another queue manager."""
+        return self.properties.kind is QueueKind.OUTGOING
+
+    @property
+    def is_active(self) -> bool:
+        """[MS-MQDMPR] 3.1.1.2: somebody has it open, or it has something to send."""
+        return bool(self.descriptors) or (self.is_outgoing and self.positions.count > 0)
+
     def has_room(self, size: int) -> bool:
         """[MS-MQDMPR] 3.1.7.1.9: whether a packet of this size keeps within the quota."""
         quota = self.properties.quota
-        taken = self.positions.total_bytes + self.staged_bytes
-        return quota == UNLIMITED or taken + size <= quota * KILOBYTE
+        if quota == UNLIMITED:
+            return True
+        return self.positions.total_bytes + self.staged_bytes + size <= quota * KILOBYTE

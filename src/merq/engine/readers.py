@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from merq.engine import notices
-from merq.engine.changes import Answer, Change
+from merq.engine.changes import Answer, Change, Delivered
 from merq.engine.cursor import Cursor, Outcome
-from merq.engine.positions import AVAILABLE, LOCKED, Place
-from merq.engine.queue import Queue
+from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING, Place
+from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.reading import (
     ByCorrelationId,
     ByCursor,
@@ -20,13 +20,15 @@ from merq.engine.reading import (
     ByMessageId,
     First,
     Seek,
-    Selector,
     WaitingRead,
 )
+from merq.engine.sending import MESSAGES_AT_ONCE_MAX
 from merq.engine.state import State
-from merq.engine.transactions import Transactions
+from merq.engine.transactions import OPERATIONS_MAX, Transactions
+from merq.engine.work import Receiving
 from merq.errors import MessageQueueError, ReceiveTimeout
 from merq.hresult import HResult
+from merq.model.message_class import MessageClass
 from merq.wire.view import MessageView
 
 
@@ -36,34 +38,48 @@ class Readers:
     def __init__(self, state: State, transactions: Transactions) -> None:
         self._state = state
         self._transactions = transactions
+        self._held: set[tuple[int, int]] = set()
 
-    def receive(
-        self,
-        request: int,
-        queue: Queue,
-        selector: Selector,
-        *,
-        wait: bool,
-        transaction: int,
-    ) -> None:
-        """A message out of a queue, now or when one comes."""
-        if transaction:
-            self._transactions.get_for_more(transaction)
+    def read(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
+        """A message out of a queue, or one that stays in it; now or when one comes."""
+        if reader.transaction:
+            self._transactions.get_for_more(reader.transaction)
             if not queue.properties.transactional:
                 raise MessageQueueError(
                     HResult.MQ_ERROR_TRANSACTION_USAGE,
                     f"{queue.properties.path_name} is not transactional: receive from it outside "
                     "of transactions",
                 )
-        reader = WaitingRead(
-            request=request, selector=selector, peek=False, transaction=transaction
-        )
+        if not 0 <= reader.most <= MESSAGES_AT_ONCE_MAX:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_PARAMETER,
+                f"{reader.most} messages at once: from 1 to {MESSAGES_AT_ONCE_MAX} can be read",
+            )
         self._read_or_wait(queue, reader, wait=wait)
 
-    def peek(self, request: int, queue: Queue, selector: Selector, *, wait: bool) -> None:
-        """A message that stays, now or when one comes."""
-        reader = WaitingRead(request=request, selector=selector, peek=True, transaction=0)
-        self._read_or_wait(queue, reader, wait=wait)
+    def end_receive(self, request: int, queue: Queue, lookup_id: int, *, delete: bool) -> None:
+        """[MS-MQDMPR] 3.1.7.1.12: what becomes of a message that was handed out and held."""
+        place = queue.positions.get(lookup_id)
+        if place is None or (queue.number, lookup_id) not in self._held:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
+                "the message was not handed out, or was given back already",
+            )
+        self._held.discard((queue.number, lookup_id))
+        change = Change()
+        view = MessageView(self._state.packet_of(place))
+        if place.state == PURGE_PENDING:
+            notices.take(change, queue, place, view)
+            note = queue.notes.get(lookup_id, NO_NOTE)
+            reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+            notices.lost(self._state, change, queue, view, reason, note)
+        elif delete:
+            notices.take(change, queue, place, view)
+            notices.received(self._state, change, queue, view)
+        else:
+            self._state.give_back(queue, lookup_id)
+        change.answers.append(Answer(request, None))
+        self._state.submit(change)
 
     def _read_or_wait(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
         if queue.waiting:
@@ -93,6 +109,17 @@ class Readers:
                 self._expire(queue, reader)
                 return True
         return False
+
+    def cancel_handle(self, queue: Queue, handle: int) -> None:
+        """[MS-MQDMPR] 3.1.7.1.6: an opening is closed: nobody waits through it any more."""
+        for reader in list(queue.waiting):
+            if reader.handle == handle:
+                queue.waiting.remove(reader)
+                if isinstance(reader.selector, ByCursor):
+                    reader.selector.cursor.wait_expired()
+                text = f"{queue.properties.path_name} was closed while this waited for a message"
+                error = MessageQueueError(HResult.MQ_ERROR_OPERATION_CANCELLED, text)
+                self._state.answer(reader.request, error)
 
     def cancel_all(self, queue: Queue, change: Change) -> None:
         """The queue goes with this change: nobody waits at it any more."""
@@ -132,26 +159,52 @@ class Readers:
             return True
         if place is None:
             return False
-        if reader.peek:
+        if reader.peek and not reader.most:
             self._state.answer(reader.request, self._state.delivered(queue, place))
-        elif reader.transaction:
-            delivered = self._state.delivered(queue, place)
-            transaction = self._transactions.get(reader.transaction)
-            self._transactions.lock(transaction, queue, place.lookup_id)
-            self._state.answer(reader.request, delivered)
         else:
-            self._take(queue, place, reader.request)
+            self._hand_out(queue, reader, place)
         return True
 
-    def _take(self, queue: Queue, place: Place, request: int) -> None:
-        delivered = self._state.delivered(queue, place)
-        queue.positions.set_state(place.lookup_id, LOCKED)
-        view = MessageView(delivered.packet)
+    def _hand_out(self, queue: Queue, reader: WaitingRead, place: Place) -> None:
+        """A message or several, each taken, locked or only shown."""
+        state = self._state
         change = Change()
-        notices.take(change, queue, place, view)
-        notices.received(self._state, change, queue, view)
-        change.answers.append(Answer(request, delivered))
-        self._state.submit(change)
+        found: list[Delivered] = []
+        going: Place | None = place
+        while going is not None:
+            delivered = state.delivered(queue, going)
+            found.append(delivered)
+            if reader.peek:
+                pass
+            elif reader.transaction:
+                transaction = self._transactions.get(reader.transaction)
+                self._transactions.lock(transaction, Receiving(queue, going.lookup_id))
+            else:
+                queue.positions.set_state(going.lookup_id, LOCKED)
+                if reader.held:
+                    self._held.add((queue.number, going.lookup_id))
+                else:
+                    view = MessageView(delivered.packet)
+                    notices.take(change, queue, going, view)
+                    notices.received(state, change, queue, view)
+            if len(found) >= reader.most:
+                break
+            if reader.peek:
+                going = queue.positions.after(going.lookup_id)
+            else:
+                going = queue.positions.first() if self._may_go_on(reader) else None
+        result = found if reader.most else found[0]
+        if change.steps:
+            change.answers.append(Answer(reader.request, result))
+            state.submit(change)
+        else:
+            state.answer(reader.request, result)
+
+    def _may_go_on(self, reader: WaitingRead) -> bool:
+        """Whether another message may come into the reader's transaction."""
+        if not reader.transaction:
+            return True
+        return len(self._transactions.get(reader.transaction).operations) < OPERATIONS_MAX
 
     def _find(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> Place | None:
         selector = reader.selector

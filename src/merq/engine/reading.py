@@ -59,9 +59,19 @@ Selector: TypeAlias = First | ByLookup | ByMessageId | ByCorrelationId | ByCurso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRead:
-    """[MS-MQDMPR] 3.1.1.10: somebody who waits for a message to become available."""
+    """[MS-MQDMPR] 3.1.1.10: somebody who waits for a message to become available.
+
+    Attributes:
+        most: How many messages it takes at once, 0 for one that is answered alone.
+        handle: The opening through which it reads, 0 if there is none.
+        held: [MS-MQDMPR] 3.1.7.1.11: the message stays, locked, until the reader says what becomes
+            of it.
+    """
 
     request: int
     selector: Selector
-    peek: bool
-    transaction: int
+    peek: bool = False
+    transaction: int = 0
+    most: int = 0
+    handle: int = 0
+    held: bool = False

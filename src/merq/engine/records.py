@@ -8,14 +8,19 @@ One frame of the log holds all records of one change, so a change is there whole
 | 2 REMOVE | queue u32, zero u32, lookup identifier u64 |
 | 3 QUEUE | a queue's properties as JSON in UTF-8, new or changed |
 | 4 DROP | queue u32: the queue and everything in it is gone |
-| 5 RESERVE | sequential identifier u64, message ordinal u32, zero u32: none above these was given |
+| 5 RESERVE | sequential identifier u64, message ordinal u64: none above these was given |
 | 6 RELOCATE | as PUT: the message is in the queue already, and its packet lies here from now on |
-"""
+| 7 MOVE | queue u32, target queue u32, lookup identifier u64 |
+| 8 NOTE | queue u32, aborts u32, lookup identifier u64, purged u8, path name of its own dead-letter queue in UTF-8: what is known of a message beside its packet |
+| 9 PREPARE | a transaction: GUID, then its operations of 24 bytes: what u8 (1 send, 2 receive, 3 move), three zeros, queue u32, lookup identifier u64 (the size it will take, for a send), target queue u32 (the packet's size), u32 (the path name's size); a send is followed by its packet and the path name of its own dead-letter queue |
+| 10 RESOLVE | GUID: the prepared transaction has ended, the records beside this one say how |
+"""  # noqa: E501 - a table
 
 from __future__ import annotations
 
 import struct
 from typing import Final, NamedTuple
+from uuid import UUID
 
 PUT: Final = 1
 REMOVE: Final = 2
@@ -23,13 +28,18 @@ QUEUE: Final = 3
 DROP: Final = 4
 RESERVE: Final = 5
 RELOCATE: Final = 6
+MOVE: Final = 7
+NOTE: Final = 8
+PREPARE: Final = 9
+RESOLVE: Final = 10
 
 PUT_HEADER_SIZE: Final = 16
 
 _PUT: Final = struct.Struct("<IIQ")
 _REMOVE: Final = struct.Struct("<I4xQ")
 _DROP: Final = struct.Struct("<I")
-_RESERVE: Final = struct.Struct("<QI4x")
+_RESERVE: Final = struct.Struct("<QQ")
+_NOTE: Final = struct.Struct("<IIQB")
 
 
 class Entry(NamedTuple):
@@ -47,6 +57,16 @@ class PutHeader(NamedTuple):
     lookup_id: int
 
 
+class NoteData(NamedTuple):
+    """What a NOTE says."""
+
+    queue: int
+    aborts: int
+    lookup_id: int
+    purged: bool
+    dead_letter: str
+
+
 def put(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     """A message comes into a queue."""
     return Entry(PUT, _PUT.pack(queue, arrival, lookup_id) + packet)
@@ -60,6 +80,27 @@ def relocate(queue: int, lookup_id: int, packet: bytes) -> Entry:
 def remove(queue: int, lookup_id: int) -> Entry:
     """A message leaves a queue."""
     return Entry(REMOVE, _REMOVE.pack(queue, lookup_id))
+
+
+def move(queue: int, target: int, lookup_id: int) -> Entry:
+    """A message changes its queue."""
+    return Entry(MOVE, _PUT.pack(queue, target, lookup_id))
+
+
+def note(data: NoteData) -> Entry:
+    """Something is known of a message beside its packet."""
+    head = _NOTE.pack(data.queue, data.aborts, data.lookup_id, data.purged)
+    return Entry(NOTE, head + data.dead_letter.encode("utf-8", "surrogatepass"))
+
+
+def prepare(transaction: bytes) -> Entry:
+    """A transaction is prepared."""
+    return Entry(PREPARE, transaction)
+
+
+def resolve(identifier: UUID) -> Entry:
+    """A prepared transaction has ended."""
+    return Entry(RESOLVE, identifier.bytes)
 
 
 def define_queue(properties: bytes) -> Entry:
@@ -86,6 +127,19 @@ def read_remove(data: bytes | memoryview) -> tuple[int, int]:
     """Queue and lookup identifier of a REMOVE."""
     queue, lookup_id = _REMOVE.unpack(data)
     return queue, lookup_id
+
+
+def read_move(data: bytes | memoryview) -> tuple[int, int, int]:
+    """Queue, target and lookup identifier of a MOVE."""
+    queue, target, lookup_id = _PUT.unpack(data)
+    return queue, target, lookup_id
+
+
+def read_note(data: bytes | memoryview) -> NoteData:
+    """What a NOTE says."""
+    queue, aborts, lookup_id, purged = _NOTE.unpack_from(data)
+    text = bytes(data[_NOTE.size :]).decode("utf-8", "surrogatepass")
+    return NoteData(queue, aborts, lookup_id, bool(purged), text)
 
 
 def read_drop(data: bytes | memoryview) -> int:

@@ -6,27 +6,38 @@
 | 2 NUMBERS | as a RESERVE record |
 | 3 SOURCES | GUIDs of queue managers, 16 bytes each |
 | 4 MESSAGES | queue u32, count u32, then count lookup identifiers u64, locations u64, sizes u32, expiries u32 and keys u64; one section a queue |
+| 5 NOTE | as a NOTE record; one section a message |
+| 6 PREPARED | as a PREPARE record; one section a transaction |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
 
 import struct
 from array import array
+from heapq import heapify
 from typing import Final
 
 from merq.engine import records
 from merq.engine.changes import Change, RelocateStep
-from merq.engine.positions import Columns
-from merq.engine.queue import QueueProperties
+from merq.engine.positions import NEVER, Columns, Place
+from merq.engine.queue import Note, Queue, QueueProperties
+from merq.engine.replay import restore_transaction
 from merq.engine.state import MEMORY, State
+from merq.engine.work import Phase, pack_transaction
 
 QUEUES: Final = 1
 NUMBERS: Final = 2
 SOURCES: Final = 3
 MESSAGES: Final = 4
+NOTE: Final = 5
+PREPARED: Final = 6
 
 RELOCATED_BYTES: Final = 1 << 20
 """About how much one change copies."""
+
+ROWS: Final = 512
+ROWS_AT_ONCE: Final = 20_000
+"""Messages that are looked at in one piece of a relocation, to find those that are to be copied."""
 
 _HEADER: Final = struct.Struct("<II")
 _CODES: Final = ("Q", "Q", "I", "I", "Q")
@@ -40,7 +51,7 @@ def take_snapshot(state: State) -> list[tuple[int, bytes]]:
     queues = sorted(state.queues.values(), key=lambda queue: (queue.properties.owner, queue.number))
     sections = [
         (QUEUES, b"\n".join(queue.properties.to_bytes() for queue in queues)),
-        (NUMBERS, records.reserve(*state.numbers()).data),
+        (NUMBERS, records.reserve(*state.numbers.reserved()).data),
         (SOURCES, b"".join(state.sources())),
     ]
     for queue in queues:
@@ -48,6 +59,25 @@ def take_snapshot(state: State) -> list[tuple[int, bytes]]:
         if columns.ids:
             head = _HEADER.pack(queue.number, len(columns.ids))
             sections.append((MESSAGES, head + b"".join(map(_to_bytes, columns))))
+    for queue in queues:
+        sections += _notes(queue)
+    sections += [
+        (PREPARED, pack_transaction(each))
+        for each in state.transactions.values()
+        if each.phase is Phase.PREPARED
+    ]
+    return sections
+
+
+def _notes(queue: Queue) -> list[tuple[int, bytes]]:
+    sections = []
+    for lookup_id, note in queue.notes.items():
+        place = queue.positions.get(lookup_id)
+        if place is not None and not place.location & MEMORY:
+            data = records.NoteData(
+                queue.number, note.aborts, lookup_id, note.purged, note.dead_letter
+            )
+            sections.append((NOTE, records.note(data).data))
     return sections
 
 
@@ -58,36 +88,73 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
             for line in data.splitlines():
                 state.define(QueueProperties.from_bytes(line))
         elif kind == NUMBERS:
-            state.restore_numbers(*records.read_reserve(data))
+            state.numbers.go_on_from(*records.read_reserve(data))
         elif kind == SOURCES:
             state.restore_sources([data[at : at + 16] for at in range(0, len(data), 16)])
+        elif kind == NOTE:
+            found = records.read_note(data)
+            note = Note(found.aborts, found.purged, found.dead_letter)
+            state.note(state.queues[found.queue], found.lookup_id, note)
+        elif kind == PREPARED:
+            restore_transaction(state, data)
         else:
             assert kind == MESSAGES, f"section kind {kind} is unknown"
             number, count = _HEADER.unpack_from(data)
-            state.restore_messages(state.queues[number], _columns(data, count))
+            _restore_messages(state, state.queues[number], _columns(data, count))
+    heapify(state.expiries)
 
 
-def plan_relocation(state: State, segment: int) -> bool:
-    """Submits changes that copy what lives in a segment of the log; False if nothing does."""
-    change = Change()
-    size = 0
-    found = False
-    for queue in state.queues.values():
-        for place in queue.positions:
-            if place.location & MEMORY or place.location >> 32 != segment:
+def _restore_messages(state: State, queue: Queue, columns: Columns) -> None:
+    """Takes the messages of a queue as a checkpoint has them."""
+    queue.positions.load(columns)
+    queue.by_message_id = dict(zip(columns.keys, columns.ids, strict=True))
+    state.taken_bytes += queue.positions.total_bytes
+    state.keep_all(columns.locations, columns.sizes)
+    state.expiries.extend(
+        (expires, queue.number, lookup_id)
+        for expires, lookup_id in zip(columns.expiries, columns.ids, strict=True)
+        if expires != NEVER
+    )
+
+
+class Relocation:
+    """Copies what lives in a segment of the log to its end, a piece at a time.
+
+    Messages may come and go between the pieces: it goes by lookup identifiers.
+    """
+
+    def __init__(self, state: State, segment: int) -> None:
+        self._state = state
+        self._segment = segment
+        self._queues = sorted(state.queues)
+        self._after = -1
+
+    def go_on(self) -> bool:
+        """Submits changes that copy the next piece; False if there is no more."""
+        state = self._state
+        looked_at = size = 0
+        change = Change()
+        while self._queues and looked_at < ROWS_AT_ONCE and size < RELOCATED_BYTES:
+            queue = state.queues.get(self._queues[0])
+            rows = [] if queue is None else queue.positions.rows_behind(self._after, ROWS)
+            if not rows or queue is None:
+                del self._queues[0]
+                self._after = -1
                 continue
-            found = True
-            step = RelocateStep(queue, place.lookup_id, len(change.entries))
-            change.steps.append(step)
-            packet = state.packet_of(place)
-            change.entries.append(records.relocate(queue.number, place.lookup_id, packet))
-            size += len(packet)
-            if size >= RELOCATED_BYTES:
-                state.submit(change)
-                change, size = Change(), 0
-    if change.entries:
-        state.submit(change)
-    return found
+            looked_at += len(rows)
+            self._after = rows[-1].lookup_id
+            for place in rows:
+                if place.location >> 32 == self._segment:
+                    size += place.size
+                    self._copy(change, queue, place)
+        if change.entries:
+            state.submit(change)
+        return bool(self._queues)
+
+    def _copy(self, change: Change, queue: Queue, place: Place) -> None:
+        change.steps.append(RelocateStep(queue, place.lookup_id, len(change.entries)))
+        packet = self._state.packet_of(place)
+        change.entries.append(records.relocate(queue.number, place.lookup_id, packet))
 
 
 def _columns(data: bytes, count: int) -> Columns:

@@ -7,48 +7,51 @@ Only here is the state altered.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections import deque
 from dataclasses import dataclass
-from heapq import heapify, heappush
+from heapq import heappush
 from itertools import chain
 from typing import Final, assert_never
 from uuid import UUID
 
 from merq.engine import records
 from merq.engine.changes import (
+    NO_ENTRY,
     Answer,
     Change,
     DefineStep,
     Delivered,
     DropStep,
     Effect,
+    GiveBackStep,
+    MoveStep,
+    PrepareStep,
     PurgeStep,
     PutStep,
     RelocateStep,
     RemoveStep,
+    ResolveStep,
     Result,
+    StageStep,
     Step,
-    Write,
 )
+from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
-from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Columns, Place
-from merq.engine.queue import KILOBYTE, UNLIMITED, Queue, QueueKind, QueueProperties
+from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
+from merq.engine.queue import KILOBYTE, NO_NOTE, UNLIMITED, Note, Queue, QueueKind, QueueProperties
+from merq.engine.work import Phase, Sending, Transaction
 from merq.errors import MessageQueueError
-from merq.model.names import LOCAL_COMPUTER, PathName, parse_path_name
+from merq.model.names import LOCAL_COMPUTER, PathName
 
 MEMORY: Final = 1 << 63
 """Set in the location of a packet that is not in the store: express messages."""
 
-RESERVATION: Final = 100_000
-"""How many identifiers are given out before the next reservation is written."""
-
 KEEPING: Final = frozenset({QueueKind.SYSTEM, QueueKind.JOURNAL})
 """Queues in which messages do not expire."""
 
-ORDINAL_MAX: Final = 0xFFFFFFFF
-SEQUENTIAL_MAX: Final = (1 << 56) - 1
-
 _TIMES: Final = struct.Struct("<II")
+_U32: Final = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +60,38 @@ class Limits:
 
     Attributes:
         machine_quota: The most that all messages together may take, in kilobytes.
+        memory_bytes: Express messages may take this much memory; beyond it no message is taken
+            before a fifth of it is free again.
+        disk_reserve_bytes: With less free room than this on the disk no message is taken before
+            there is twice as much.
     """
 
     machine_quota: int = 0xFFFFFFFF
+    memory_bytes: int = 1 << 30
+    disk_reserve_bytes: int = 64 << 20
+
+
+class _Coming:
+    """A queue that changes under way make, or give other properties; and how many of them do."""
+
+    __slots__ = ("changes", "queue")
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.changes = 0
+
+
+def expiry_of(queue: Queue, packet: bytes | memoryview) -> int:
+    """When a message leaves a queue unreceived, in seconds since 1970; NEVER if it stays."""
+    times: tuple[int, int] = _TIMES.unpack_from(packet, 48)
+    lifetime, sent = times
+    kind = queue.properties.kind
+    if kind is QueueKind.OUTGOING:
+        lifetime = min(lifetime, *_U32.unpack_from(packet, 12))
+    if lifetime == NEVER or kind in KEEPING:
+        # A copy in a journal or dead-letter queue stays: its time was the message's, not its own.
+        return NEVER
+    return min(sent + lifetime, NEVER - 1)
 
 
 class State:
@@ -68,53 +100,38 @@ class State:
     def __init__(self, guid: UUID, name: str, packets: PacketSource, limits: Limits) -> None:
         self.guid = guid
         self.name = name
+        self.aliases = frozenset({LOCAL_COMPUTER, "localhost", "127.0.0.1", "::1", name.lower()})
         self.limits = limits
-        self.throttled = False
         self.now = 0
+        self.low_on_disk = False
+        self.low_on_memory = False
+        self.connection_active = True
         self.queues: dict[int, Queue] = {}
-        self._paths: dict[PathName, Queue] = {}
+        self.transactions: dict[int, Transaction] = {}
+        self.transaction_count = 0
+        self.numbers = Numbers()
         self.effects: list[Effect] = []
         self.expiries: list[tuple[int, int, int]] = []
         self.awake: list[Queue] = []
+        self.taken_bytes = 0
+        self.memory_bytes = 0
+        self._paths: dict[PathName, Queue] = {}
+        self._destinations: dict[str, Queue] = {}
         self._packets = packets
         self._memory: dict[int, bytes] = {}
         self._memory_count = 0
         self._pending: deque[Change] = deque()
-        self._coming: dict[int, PathName] = {}
-        self._last_number = 0
+        self._coming: dict[int, _Coming] = {}
+        self._last_numbers: dict[int, int] = {}
         self._durable = 0
         self._sources: dict[bytes, int] = {}
-        self._sequential_id = 0
-        self._ordinal = 0
-        self._sequential_reserved = 0
-        self._ordinal_reserved = 0
+
+    @property
+    def throttled(self) -> bool:
+        """[MS-MQDMPR] 3.1.1.1: whether disk or memory runs low and no message is taken."""
+        return self.low_on_disk or self.low_on_memory
 
     # Numbers.
-
-    def next_lookup_id(self, priority: int, change: Change) -> int:
-        """[MS-MQDMPR] 3.1.7.1.9: 7 minus the priority, then a number that only grows."""
-        assert self._sequential_id < SEQUENTIAL_MAX
-        self._sequential_id += 1
-        self._reserve(change)
-        return 7 - priority << 56 | self._sequential_id
-
-    def next_ordinal(self, change: Change) -> int:
-        """The number of the next message that this queue manager sends."""
-        assert self._ordinal < ORDINAL_MAX
-        self._ordinal += 1
-        self._reserve(change)
-        return self._ordinal
-
-    def _reserve(self, change: Change) -> None:
-        """Writes ahead that numbers are in use, so that none is given out twice after a crash."""
-        if (
-            self._sequential_id > self._sequential_reserved
-            or self._ordinal > self._ordinal_reserved
-        ):
-            self._sequential_reserved = self._sequential_id + RESERVATION
-            self._ordinal_reserved = min(self._ordinal + RESERVATION, ORDINAL_MAX)
-            entry = records.reserve(self._sequential_reserved, self._ordinal_reserved)
-            change.entries.append(entry)
 
     def next_queue_number(self, first: int, most: int) -> int | None:
         """A number from `first` up to `most` for a new queue, or None if all are taken.
@@ -122,10 +139,10 @@ class State:
         It goes on from the last one given, so that whoever knows a deleted queue by its number does
         not meet another under it.
         """
-        start = max(first, self._last_number + 1)
+        start = max(first, self._last_numbers.get(first, 0) + 1)
         for candidate in chain(range(start, most), range(first, min(start, most))):
             if candidate not in self.queues and candidate not in self._coming:
-                self._last_number = candidate
+                self._last_numbers[first] = candidate
                 return candidate
         return None
 
@@ -143,12 +160,37 @@ class State:
     def submit(self, change: Change) -> None:
         """A change is to happen, when those before it have and it is durable."""
         if change.entries:
-            self.effects.append(Write(change))
-        for step in change.steps:
-            if isinstance(step, DefineStep):
-                self._coming[step.properties.number] = parse_path_name(step.properties.path_name)
+            self.effects.append(change)
         self._pending.append(change)
         self._settle()
+
+    def plan_queue(self, change: Change, properties: QueueProperties) -> Queue:
+        """Plans that a queue is there, or has other properties.
+
+        Every change that needs a queue which is not there yet writes it: whichever of them comes to
+        the disk, the queue is there before what is put into it.
+        """
+        coming = self._coming.get(properties.number)
+        if coming is None:
+            queue = self.queues.get(properties.number) or Queue(properties)
+            coming = self._coming[properties.number] = _Coming(queue)
+        coming.changes += 1
+        change.entries.append(records.define_queue(properties.to_bytes()))
+        change.steps.append(DefineStep(coming.queue, properties))
+        return coming.queue
+
+    def coming(self, name: str) -> Queue | None:
+        """The queue of this path name or destination that is being made."""
+        for each in self._coming.values():
+            if each.queue.properties.path_name.lower() == name.lower():
+                return each.queue
+        return None
+
+    def _came(self, number: int) -> None:
+        coming = self._coming[number]
+        coming.changes -= 1
+        if not coming.changes:
+            del self._coming[number]
 
     def written(self, change: Change, positions: tuple[int, ...], end: int) -> None:
         """The store has taken the change's entries; it is not durable yet."""
@@ -162,8 +204,12 @@ class State:
 
     def failed(self, change: Change, error: MessageQueueError) -> None:
         """The store could not take a change: it never happens, and whoever asked is told."""
+        if change.is_certain:
+            change.entries.clear()
+            self._settle()
+            return
         self._pending.remove(change)
-        for step in change.steps:
+        for step in reversed(change.steps):
             self._take_back(step)
         reserved = [entry for entry in change.entries if entry.kind == records.RESERVE]
         if reserved:
@@ -172,12 +218,14 @@ class State:
             self.answer(answer.request, error)
         self._settle()
 
-    def _take_back(self, step: Step) -> None:
+    def _take_back(self, step: Step) -> None:  # noqa: C901 - one case a kind of step
         match step:
             case PutStep():
-                step.queue.staged_bytes -= len(step.packet)
-            case RemoveStep():
+                self.unstage(step.queue, len(step.packet))
+            case RemoveStep() | MoveStep():
                 self.give_back(step.queue, step.lookup_id)
+            case GiveBackStep():
+                self._carry_out(step, Change())
             case PurgeStep():
                 place = step.queue.positions.get(step.lookup_id)
                 if place is not None and place.state == PURGE_PENDING:
@@ -185,13 +233,21 @@ class State:
             case RelocateStep():
                 pass
             case DefineStep():
-                self._coming.pop(step.properties.number, None)
+                self._came(step.properties.number)
             case DropStep():
                 step.queue.closing = False
                 for lookup_id in list(step.queue.expired):
                     place = step.queue.positions.get(lookup_id)
                     if place is not None and place.state == AVAILABLE:
                         self._watch_again(step.queue, place)
+            case StageStep():
+                step.transaction.operations.remove(step.operation)
+                self.unstage(step.operation.queue, step.operation.size)
+            case PrepareStep():
+                step.transaction.phase = Phase.OPEN
+            case ResolveStep():
+                step.transaction.phase = Phase.PREPARED
+                self.hold(step.transaction)
             case _:
                 assert_never(step)
 
@@ -201,16 +257,36 @@ class State:
         The first of them has to write it, and the first of those that write anything, lest that one
         be in the log before it.
         """
-        unwritten = [each for each in self._pending if each.end is None]
+        unwritten = [each for each in self._pending if not each.end]
         if not unwritten:
-            self._sequential_reserved = self._ordinal_reserved = 0
+            self.numbers.forget_reservation()
             return
         writing = next((each for each in unwritten if each.entries), None)
         if writing is not unwritten[0]:
             unwritten[0].entries += reserved
-            self.effects.append(Write(unwritten[0]))
+            self.effects.append(unwritten[0])
         if writing is not None:
             writing.entries += reserved
+
+    def hold(self, transaction: Transaction) -> None:
+        """What a prepared transaction is about belongs to it until it ends."""
+        for operation in transaction.operations:
+            if isinstance(operation, Sending):
+                self.stage(operation.queue, operation.size)
+            else:
+                queue, lookup_id = operation.queue, operation.lookup_id
+                purged = queue.notes.get(lookup_id, NO_NOTE).purged
+                queue.positions.set_state(lookup_id, PURGE_PENDING if purged else LOCKED)
+
+    def stage(self, queue: Queue, size: int) -> None:
+        """Room in a queue is taken for a message on its way into it."""
+        queue.staged_bytes += size
+        self.taken_bytes += size
+
+    def unstage(self, queue: Queue, size: int) -> None:
+        """Room that was taken is free again."""
+        queue.staged_bytes -= size
+        self.taken_bytes -= size
 
     def give_back(self, queue: Queue, lookup_id: int) -> None:
         """A message that somebody held is available again, unless its time is over."""
@@ -231,7 +307,7 @@ class State:
             step.lookup_id
             for change in self._pending
             for step in change.steps
-            if isinstance(step, RemoveStep) and step.queue is queue
+            if isinstance(step, RemoveStep | MoveStep) and step.queue is queue
         }
 
     def arriving(self, queue: Queue) -> list[bytes]:
@@ -248,116 +324,187 @@ class State:
         self.effects.append(Answer(request, result))
 
     def _settle(self) -> None:
-        while self._pending and self._pending[0].is_ready(self._durable):
-            change = self._pending.popleft()
+        pending = self._pending
+        while pending and pending[0].is_ready(self._durable):
+            change = pending.popleft()
             for step in change.steps:
                 self._carry_out(step, change)
             self.effects += change.answers
 
-    def _carry_out(self, step: Step, change: Change) -> None:
+    def _carry_out(self, step: Step, change: Change) -> None:  # noqa: C901 - as above
         match step:
             case PutStep():
                 self._put(step, change)
             case RemoveStep():
-                self._remove(step.queue, step.lookup_id)
+                self.remove(step.queue, step.lookup_id)
+            case MoveStep():
+                self.move(step.queue, step.lookup_id, step.target)
+            case GiveBackStep():
+                if step.note is not None:
+                    step.queue.notes[step.lookup_id] = step.note
+                self.give_back(step.queue, step.lookup_id)
             case PurgeStep():
-                pass  # it was marked when it was planned
+                self.note(step.queue, step.lookup_id, step.note)
             case RelocateStep():
-                location = change.positions[step.entry] + records.PUT_HEADER_SIZE
-                self._relocate(step.queue, step.lookup_id, location)
+                self.relocate(step.queue, step.lookup_id, change.positions[step.entry])
             case DefineStep():
-                self._coming.pop(step.properties.number, None)
-                self.define(step.properties)
+                self._came(step.properties.number)
+                self.define(step.properties, step.queue)
             case DropStep():
-                self._drop(step.queue)
+                self.drop(step.queue)
+            case StageStep():
+                pass  # it was staged when it was planned
+            case PrepareStep():
+                step.transaction.phase = Phase.PREPARED
+            case ResolveStep():
+                self.transactions.pop(step.transaction.number, None)
             case _:
                 assert_never(step)
 
     def _put(self, step: PutStep, change: Change) -> None:
-        size = len(step.packet)
-        step.queue.staged_bytes -= size
-        if step.entry is None:
+        packet, queue = step.packet, step.queue
+        size = len(packet)
+        queue.staged_bytes -= size
+        if step.entry == NO_ENTRY:
             self._memory_count += 1
             location = MEMORY | self._memory_count
-            self._memory[location] = step.packet
+            self._memory[location] = packet
+            self.memory_bytes += size
         else:
-            location = change.positions[step.entry] + records.PUT_HEADER_SIZE
+            location = change.positions[step.entry]
             self._packets.keep(location, size)
-        self.insert(step.queue, step.lookup_id, location, step.packet)
+        if step.note is not None:
+            queue.notes[step.lookup_id] = step.note
+        self.insert(queue, step.lookup_id, location, packet)
 
     def insert(
         self, queue: Queue, lookup_id: int, location: int, packet: bytes | memoryview
     ) -> None:
         """Gives a message its place, by which it can be found."""
-        key = self.key_of(bytes(packet[16:32]) + bytes(packet[56:60]))
-        lifetime, sent = _TIMES.unpack_from(packet, 48)
-        expires = NEVER
-        # A copy in a journal or dead-letter queue stays: its time was the message's, not its own.
-        if lifetime != NEVER and queue.properties.kind not in KEEPING:
-            expires = min(sent + lifetime, NEVER - 1)
+        source = bytes(packet[16:32])
+        number = self._sources.get(source)
+        if number is None:
+            number = self._sources[source] = len(self._sources) + 1
+        key = number << 32 | _U32.unpack_from(packet, 56)[0]
+        expires = expiry_of(queue, packet)
         queue.positions.add(Place(lookup_id, location, len(packet), expires, AVAILABLE, key))
         queue.by_message_id[key] = lookup_id
         if expires != NEVER:
             heappush(self.expiries, (expires, queue.number, lookup_id))
-        self.awake.append(queue)
+        if queue.waiting:
+            self.awake.append(queue)
 
-    def _remove(self, queue: Queue, lookup_id: int) -> None:
-        place = queue.positions.remove(lookup_id)
-        if queue.by_message_id.get(place.key) == lookup_id:
-            del queue.by_message_id[place.key]
-        queue.aborts.pop(lookup_id, None)
-        queue.expired.discard(lookup_id)
+    def remove(self, queue: Queue, lookup_id: int) -> None:
+        """A message is gone."""
+        place = self._take_out(queue, lookup_id)
+        queue.notes.pop(lookup_id, None)
+        self.taken_bytes -= place.size
         if place.location & MEMORY:
             del self._memory[place.location]
+            self.memory_bytes -= place.size
         else:
             self._packets.release(place.location, place.size)
 
-    def _relocate(self, queue: Queue, lookup_id: int, location: int) -> None:
+    def _take_out(self, queue: Queue, lookup_id: int) -> Place:
+        place = queue.positions.remove(lookup_id)
+        if queue.by_message_id.get(place.key) == lookup_id:
+            del queue.by_message_id[place.key]
+        queue.expired.discard(lookup_id)
+        return place
+
+    def move(self, queue: Queue, lookup_id: int, target: Queue) -> None:
+        """A message takes its place in another queue."""
+        place = self._take_out(queue, lookup_id)
+        note = queue.notes.pop(lookup_id, None)
+        if note is not None:
+            target.notes[lookup_id] = note
+        target.positions.add(place._replace(state=AVAILABLE))
+        target.by_message_id[place.key] = lookup_id
+        if place.expires != NEVER:
+            heappush(self.expiries, (place.expires, target.number, lookup_id))
+        self.awake.append(target)
+
+    def note(self, queue: Queue, lookup_id: int, note: Note) -> None:
+        """Something is known of a message, if the message is still there."""
+        if queue.positions.get(lookup_id) is not None:
+            queue.notes[lookup_id] = note
+
+    def relocate(self, queue: Queue, lookup_id: int, location: int) -> None:
+        """A message's packet lies elsewhere now, if the message is still there."""
         place = queue.positions.get(lookup_id)
         if place is not None:
             queue.positions.relocate(lookup_id, location)
             self._packets.keep(location, place.size)
             self._packets.release(place.location, place.size)
 
-    def _drop(self, queue: Queue) -> None:
+    def drop(self, queue: Queue) -> None:
+        """A queue is gone, with everything in it."""
         for place in list(queue.positions):
-            self._remove(queue, place.lookup_id)
+            self.remove(queue, place.lookup_id)
         del self.queues[queue.number]
         if queue.path is not None:
             self._paths.pop(queue.path, None)
+        else:
+            self._destinations.pop(queue.properties.path_name.lower(), None)
         owner = self.queues.get(queue.properties.owner)
         if owner is not None and queue.properties.kind is QueueKind.SUBQUEUE:
             owner.subqueues = {
                 name: each for name, each in owner.subqueues.items() if each is not queue
             }
 
-    def define(self, properties: QueueProperties) -> None:
+    def define(self, properties: QueueProperties, queue: Queue | None = None) -> None:
         """Makes a queue, or gives one other properties."""
         known = self.queues.get(properties.number)
         if known is not None:
             known.properties = properties
             return
-        queue = Queue(properties)
+        queue = queue or Queue(properties)
         self.queues[properties.number] = queue
         if queue.path is not None:
             self._paths[queue.path] = queue
+        else:
+            self._destinations[properties.path_name.lower()] = queue
         owner = self.queues.get(properties.owner)
         if owner is not None and properties.kind is QueueKind.JOURNAL:
             owner.journal = queue
         elif owner is not None and properties.kind is QueueKind.SUBQUEUE and queue.path is not None:
             owner.subqueues[(queue.path.subqueue or "").lower()] = queue
 
+    # Opening and checkpoints.
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every change that was submitted has happened."""
+        return not self._pending
+
+    def keep(self, location: int, size: int) -> None:
+        """A packet in the store is needed."""
+        self._packets.keep(location, size)
+
+    def keep_all(self, locations: array[int], sizes: array[int]) -> None:
+        """Packets in the store are needed."""
+        self._packets.keep_all(locations, sizes)
+
+    def sources(self) -> list[bytes]:
+        """The queue managers whose messages are here, in the order of their keys."""
+        return list(self._sources)
+
+    def restore_sources(self, guids: list[bytes]) -> None:
+        """Takes the queue managers in the order of their keys."""
+        assert not self._sources
+        self._sources = {guid: number for number, guid in enumerate(guids, start=1)}
+
+    # Looking.
+
     def find(self, path: PathName) -> Queue | None:
         """The queue with this path name on this queue manager, or None."""
-        if not path.is_local and path.computer.lower() != self.name.lower():
+        if path.computer.lower() not in self.aliases:
             return None
         return self._paths.get(path.on(LOCAL_COMPUTER))
 
-    def is_coming(self, path: PathName) -> bool:
-        """Whether a queue of this path name, on the local computer, is being made."""
-        return path in self._coming.values()
-
-    # Reading.
+    def find_outgoing(self, destination: str) -> Queue | None:
+        """The outgoing queue to a destination, by its format name."""
+        return self._destinations.get(destination.lower())
 
     def packet_of(self, place: Place) -> bytes:
         """The packet of a message."""
@@ -367,82 +514,10 @@ class State:
 
     def delivered(self, queue: Queue, place: Place) -> Delivered:
         """A message as a reader gets it."""
-        return Delivered(self.packet_of(place), place.lookup_id, queue.number)
-
-    @property
-    def total_bytes(self) -> int:
-        """What all messages take, those on their way in included."""
-        return sum(
-            queue.positions.total_bytes + queue.staged_bytes for queue in self.queues.values()
-        )
+        aborts = queue.notes.get(place.lookup_id, NO_NOTE).aborts if queue.notes else 0
+        return Delivered(self.packet_of(place), place.lookup_id, queue.number, aborts)
 
     def has_room(self, size: int) -> bool:
         """[MS-MQDMPR] 3.1.7.1.9: whether the machine's quota allows a packet of this size."""
         quota = self.limits.machine_quota
-        return quota == UNLIMITED or self.total_bytes + size <= quota * KILOBYTE
-
-    # Opening.
-
-    def replay(self, kind: int, data: memoryview, position: int) -> None:
-        """Takes one record of the log, as it was written by a change that happened."""
-        if kind == records.PUT:
-            header = records.read_put(data)
-            packet = data[records.PUT_HEADER_SIZE :]
-            location = position + records.PUT_HEADER_SIZE
-            self._packets.keep(location, len(packet))
-            self.insert(self.queues[header.queue], header.lookup_id, location, packet)
-        elif kind == records.REMOVE:
-            number, lookup_id = records.read_remove(data)
-            self._remove(self.queues[number], lookup_id)
-        elif kind == records.RELOCATE:
-            header = records.read_put(data)
-            location = position + records.PUT_HEADER_SIZE
-            self._relocate(self.queues[header.queue], header.lookup_id, location)
-        elif kind == records.QUEUE:
-            self.define(QueueProperties.from_bytes(bytes(data)))
-        elif kind == records.DROP:
-            self._drop(self.queues[records.read_drop(data)])
-        else:
-            assert kind == records.RESERVE, f"record kind {kind} is unknown"
-            self.restore_numbers(*records.read_reserve(data))
-
-    # Checkpoints.
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether every change that was submitted has happened."""
-        return not self._pending
-
-    def numbers(self) -> tuple[int, int]:
-        """The identifiers that are reserved."""
-        sequential_id = max(self._sequential_reserved, self._sequential_id)
-        return sequential_id, max(self._ordinal_reserved, self._ordinal)
-
-    def sources(self) -> list[bytes]:
-        """The queue managers whose messages are here, in the order of their keys."""
-        return list(self._sources)
-
-    def restore_numbers(self, sequential_id: int, ordinal: int) -> None:
-        """Goes on behind what was reserved."""
-        self._sequential_reserved, self._ordinal_reserved = sequential_id, ordinal
-        self._sequential_id = max(self._sequential_id, sequential_id)
-        self._ordinal = max(self._ordinal, ordinal)
-
-    def restore_sources(self, guids: list[bytes]) -> None:
-        """Takes the queue managers in the order of their keys."""
-        assert not self._sources
-        self._sources = {guid: number for number, guid in enumerate(guids, start=1)}
-
-    def restore_messages(self, queue: Queue, columns: Columns) -> None:
-        """Takes the messages of a queue as a checkpoint has them."""
-        queue.positions.load(columns)
-        queue.by_message_id = dict(zip(columns.keys, columns.ids, strict=True))
-        for location, size in zip(columns.locations, columns.sizes, strict=True):
-            self._packets.keep(location, size)
-        timed = (
-            (expires, queue.number, lookup_id)
-            for expires, lookup_id in zip(columns.expiries, columns.ids, strict=True)
-            if expires != NEVER
-        )
-        self.expiries.extend(timed)
-        heapify(self.expiries)
+        return quota == UNLIMITED or self.taken_bytes + size <= quota * KILOBYTE

@@ -1,20 +1,37 @@
-"""[MS-MQDMPR] 3.1.1.13, 3.1.1.14: transactions over any number of queues, all or nothing.
+"""[MS-MQDMPR] 3.1.4.3 to 3.1.4.5, 3.1.7.1.8: transactions over any queues, all or nothing.
 
 What is sent in a transaction is kept until it commits and gets its place in the queue then; what is
-received is locked until then. Both happen in one change.
+received or moved is locked until then. All of it happens in one change. A transaction may be
+prepared first: it then survives a restart, and ends as it is told.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, assert_never
+from uuid import UUID
 
-from merq.engine import notices
-from merq.engine.changes import Answer, Change
+from merq.engine import notices, poison, records
+from merq.engine.changes import (
+    Answer,
+    Change,
+    GiveBackStep,
+    MoveStep,
+    PrepareStep,
+    ResolveStep,
+)
 from merq.engine.positions import LOCKED, PURGE_PENDING
-from merq.engine.queue import Queue
+from merq.engine.queue import NO_NOTE
 from merq.engine.reading import ByCursor
 from merq.engine.state import State
+from merq.engine.work import (
+    Moving,
+    Operation,
+    Phase,
+    Receiving,
+    Sending,
+    Transaction,
+    pack_transaction,
+)
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
@@ -23,33 +40,10 @@ from merq.wire.view import MessageView
 
 IDENTIFIER_MASK: Final = (1 << 20) - 1
 OPERATIONS_MAX: Final = 1_000_000
-"""Sends and receives in one transaction."""
+"""Sends, receives and moves in one transaction."""
 
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """A message that is sent when the transaction commits."""
-
-    queue: Queue
-    packet: bytes
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Receiving:
-    """A message that was handed out and is locked."""
-
-    queue: Queue
-    lookup_id: int
-
-
-@dataclass(slots=True, eq=False)
-class Transaction:
-    """[MS-MQDMPR] 3.1.1.14: a unit of work."""
-
-    identifier: int
-    operations: list[Sending | Receiving] = field(default_factory=list)
-    waiting_at: dict[int, Queue] = field(default_factory=dict)
+TRANSACTIONS_MAX: Final = 100_000
+"""Transactions under way at the same time."""
 
 
 class Transactions:
@@ -57,76 +51,150 @@ class Transactions:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._open: dict[int, Transaction] = {}
-        self._count = 0
 
     def begin(self) -> int:
         """[MS-MQDMPR] 3.1.7.1.8: a new transaction."""
-        self._count += 1
-        self._open[self._count] = Transaction(self._count)
-        return self._count
+        state = self._state
+        if len(state.transactions) >= TRANSACTIONS_MAX:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                f"{TRANSACTIONS_MAX} transactions are under way: end some",
+            )
+        state.transaction_count += 1
+        state.transactions[state.transaction_count] = Transaction(state.transaction_count)
+        return state.transaction_count
 
-    def get(self, identifier: int) -> Transaction:
-        """A transaction that is open.
+    def get(self, number: int) -> Transaction:
+        """A transaction that has not ended.
 
         Raises:
-            MessageQueueError: It has ended.
+            MessageQueueError: It has.
         """
-        found = self._open.get(identifier)
-        if found is None:
+        found = self._state.transactions.get(number)
+        if found is None or found.phase is Phase.ENDING:
             raise MessageQueueError(
                 HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
                 "the transaction has ended: nothing more can be done in it",
             )
         return found
 
-    def get_for_more(self, identifier: int) -> Transaction:
+    def get_for_more(self, number: int, count: int = 1) -> Transaction:
         """A transaction that is open and in which more can be done.
 
         Raises:
-            MessageQueueError: It has ended, or has as many operations as it may.
+            MessageQueueError: It has ended or is prepared, or would have too many operations.
         """
-        found = self.get(identifier)
-        if len(found.operations) >= OPERATIONS_MAX:
+        found = self.get(number)
+        if found.phase is not Phase.OPEN:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
+                "the transaction is prepared: it can only be committed or aborted",
+            )
+        if len(found.operations) + count > OPERATIONS_MAX:
             raise MessageQueueError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"a transaction has at most {OPERATIONS_MAX} sends and receives",
+                f"a transaction has at most {OPERATIONS_MAX} sends, receives and moves",
             )
         return found
 
-    def stage(self, transaction: Transaction, queue: Queue, packet: bytes, size: int) -> None:
-        """A message is to be sent when the transaction commits; it has room for certain."""
-        queue.staged_bytes += size
-        transaction.operations.append(Sending(queue, packet, size))
+    def prepared(self) -> dict[UUID, int]:
+        """The transactions that are prepared, by the names under which they were."""
+        return {
+            each.identifier: each.number
+            for each in self._state.transactions.values()
+            if each.phase is Phase.PREPARED and each.identifier is not None
+        }
 
-    def lock(self, transaction: Transaction, queue: Queue, lookup_id: int) -> None:
-        """A message was handed out in the transaction."""
-        queue.positions.set_state(lookup_id, LOCKED)
-        transaction.operations.append(Receiving(queue, lookup_id))
+    def lock(self, transaction: Transaction, operation: Receiving | Moving) -> None:
+        """A message belongs to the transaction until it ends."""
+        operation.queue.positions.set_state(operation.lookup_id, LOCKED)
+        transaction.operations.append(operation)
 
-    def commit(self, request: int, identifier: int) -> None:
-        """Everything happens, in the order in which it was asked for."""
-        transaction = self.get(identifier)
+    def prepare(self, request: int, number: int, identifier: UUID) -> None:
+        """[MS-MQDMPR] 3.1.4.3: from now on it ends as it is told, whatever happens meanwhile."""
+        transaction = self.get_for_more(number, 0)
+        if identifier in self.prepared():
+            raise MessageQueueError(
+                HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
+                f"another transaction was prepared as {identifier}",
+            )
         self._refuse_deleted(transaction)
-        self._end(transaction)
+        self._dismiss_waiting(transaction)
+        transaction.phase = Phase.PREPARING
+        transaction.identifier = identifier
         change = Change()
-        sends = [each for each in transaction.operations if isinstance(each, Sending)]
-        number = 0
-        for operation in transaction.operations:
-            if isinstance(operation, Sending):
-                number += 1
-                self._send(change, transaction, operation, number, len(sends))
-            else:
-                self._receive(change, operation)
+        change.entries.append(records.prepare(pack_transaction(transaction)))
+        change.steps.append(PrepareStep(transaction))
         change.answers.append(Answer(request, None))
         self._state.submit(change)
 
-    def _end(self, transaction: Transaction) -> None:
-        """Nothing more happens in it: whoever waits for a message in it is told."""
-        del self._open[transaction.identifier]
+    def commit(self, request: int, number: int) -> None:
+        """[MS-MQDMPR] 3.1.4.4: everything happens, in the order in which it was asked for."""
+        transaction = self.get(number)
+        if transaction.phase is Phase.OPEN:
+            self._refuse_deleted(transaction)
+        change = self._ending(transaction)
+        sends = [each for each in transaction.operations if isinstance(each, Sending)]
+        lifetime = MessageView(sends[0].packet).time_to_be_received if sends else 0
+        count = 0
+        for operation in transaction.operations:
+            match operation:
+                case Sending():
+                    count += 1
+                    place = TransactionPlace(
+                        sequence_id=transaction.number,
+                        sequence_number=count,
+                        previous_sequence_number=count - 1,
+                        identifier=transaction.number & IDENTIFIER_MASK,
+                        is_first=count == 1,
+                        is_last=count == len(sends),
+                    )
+                    self._send(change, operation, place, lifetime)
+                case Receiving():
+                    self._receive(change, operation)
+                case Moving():
+                    self._move(change, operation)
+                case _:
+                    assert_never(operation)
+        change.answers.append(Answer(request, None))
+        self._state.submit(change)
+
+    def abort(self, request: int, number: int) -> None:
+        """[MS-MQDMPR] 3.1.4.5: nothing happens: what was received goes back to its place."""
+        transaction = self.get(number)
+        was_open = transaction.phase is Phase.OPEN
+        change = self._ending(transaction)
+        change.is_certain = was_open
+        # What is prepared ends whole; otherwise what goes away may fail, what goes back may not.
+        further = Change() if was_open else change
+        for operation in transaction.operations:
+            if isinstance(operation, Sending):
+                self._state.unstage(operation.queue, operation.size)
+            else:
+                self._give_back(change, further, operation)
+        change.answers.append(Answer(request, None))
+        self._state.submit(change)
+        if was_open and further.steps:
+            self._state.submit(further)
+
+    def _ending(self, transaction: Transaction) -> Change:
+        """Nothing more happens in it; the change says so where that has to be remembered."""
+        self._dismiss_waiting(transaction)
+        change = Change()
+        if transaction.phase is Phase.OPEN:
+            del self._state.transactions[transaction.number]
+        else:
+            assert transaction.identifier is not None, "it was prepared under one"
+            change.entries.append(records.resolve(transaction.identifier))
+            change.steps.append(ResolveStep(transaction))
+        transaction.phase = Phase.ENDING
+        return change
+
+    def _dismiss_waiting(self, transaction: Transaction) -> None:
+        """Whoever waits for a message in it is told that there will be none."""
         for queue in transaction.waiting_at.values():
             for reader in list(queue.waiting):
-                if reader.transaction != transaction.identifier:
+                if reader.transaction != transaction.number:
                     continue
                 queue.waiting.remove(reader)
                 if isinstance(reader.selector, ByCursor):
@@ -136,6 +204,7 @@ class Transactions:
                     "the transaction has ended while this waited for a message in it",
                 )
                 self._state.answer(reader.request, error)
+        transaction.waiting_at.clear()
 
     def _refuse_deleted(self, transaction: Transaction) -> None:
         for operation in transaction.operations:
@@ -147,25 +216,19 @@ class Transactions:
                 )
 
     def _send(
-        self,
-        change: Change,
-        transaction: Transaction,
-        operation: Sending,
-        number: int,
-        count: int,
+        self, change: Change, operation: Sending, place: TransactionPlace, lifetime: int
     ) -> None:
-        place = TransactionPlace(
-            sequence_id=transaction.identifier,
-            sequence_number=number,
-            previous_sequence_number=number - 1,
-            identifier=transaction.identifier & IDENTIFIER_MASK,
-            is_first=number == 1,
-            is_last=number == count,
-        )
-        view = MessageView(in_transaction(MessageView(operation.packet), place))
-        operation.queue.staged_bytes -= operation.size
-        notices.put(self._state, change, operation.queue, view)
-        notices.arrived(self._state, change, view)
+        state, queue = self._state, operation.queue
+        # All messages of a transaction live as long as the first of them, as MSMQ has it.
+        packet = in_transaction(MessageView(operation.packet), place, lifetime)
+        view = MessageView(packet)
+        state.unstage(queue, operation.size)
+        if queue.is_outgoing and queue.number not in state.queues:
+            state.plan_queue(change, queue.properties)
+        note = operation.note if operation.note != NO_NOTE else None
+        notices.put_packet(state, change, queue, view, packet, note)
+        if not queue.is_outgoing:
+            notices.arrived(state, change, view)
 
     def _receive(self, change: Change, operation: Receiving) -> None:
         place = operation.queue.positions.get(operation.lookup_id)
@@ -174,28 +237,37 @@ class Transactions:
         notices.take(change, operation.queue, place, view)
         notices.received(self._state, change, operation.queue, view)
 
-    def abort(self, request: int, identifier: int) -> None:
-        """Nothing happens: what was received goes back to its place."""
-        transaction = self.get(identifier)
-        self._end(transaction)
-        change = Change(answers=[Answer(request, None)])
-        for operation in transaction.operations:
-            if isinstance(operation, Sending):
-                operation.queue.staged_bytes -= operation.size
-            else:
-                self._give_back(change, operation)
-        self._state.submit(change)
+    def _move(self, change: Change, operation: Moving) -> None:
+        if self._view(operation).delivery_mode:
+            source, target = operation.queue.number, operation.target.number
+            change.entries.append(records.move(source, target, operation.lookup_id))
+        change.steps.append(MoveStep(operation.queue, operation.lookup_id, operation.target))
 
-    def _give_back(self, change: Change, operation: Receiving) -> None:
+    def _view(self, operation: Receiving | Moving) -> MessageView:
+        place = operation.queue.positions.get(operation.lookup_id)
+        assert place is not None, "a locked message stays"
+        return MessageView(self._state.packet_of(place))
+
+    def _give_back(self, change: Change, further: Change, operation: Operation) -> None:
+        """A message goes back to its place; or away, if it was purged or is poison."""
+        assert not isinstance(operation, Sending)
         queue, lookup_id = operation.queue, operation.lookup_id
         place = queue.positions.get(lookup_id)
         if place is None:
             return  # the queue was deleted, and the message with it
-        if place.state == PURGE_PENDING and not queue.closing:
-            view = MessageView(self._state.packet_of(place))
-            notices.take(change, queue, place, view)
-            reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-            notices.lost(self._state, change, queue, view, reason)
+        view = MessageView(self._state.packet_of(place))
+        note = queue.notes.get(lookup_id, NO_NOTE)
+        if queue.closing:
+            change.steps.append(GiveBackStep(queue, lookup_id, None))
             return
-        queue.aborts[lookup_id] = queue.aborts.get(lookup_id, 0) + 1
-        self._state.give_back(queue, lookup_id)
+        if place.state == PURGE_PENDING:
+            notices.take(further, queue, place, view)
+            reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+            notices.lost(self._state, further, queue, view, reason, note)
+            return
+        counted = note._replace(aborts=note.aborts + 1)
+        if poison.is_due(queue, counted):
+            poison.set_aside(self._state, further, queue, lookup_id, counted, view)
+            return
+        notices.write_note(change, queue, lookup_id, counted, view)
+        change.steps.append(GiveBackStep(queue, lookup_id, counted))

@@ -171,7 +171,7 @@ class Log:
         """The sequence number that the next frame gets."""
         return self._sequence
 
-    def append(self, records: Sequence[Record]) -> Appended:
+    def append(self, records: Sequence[tuple[int, bytes]]) -> Appended:
         """Writes one frame; it is not durable before `sync` has returned.
 
         Raises:
@@ -179,7 +179,7 @@ class Log:
             StoreFailed: The disk failed; the log takes nothing more.
         """
         self._check()
-        payload = sum(RECORD_HEADER_SIZE + len(record.data) for record in records)
+        payload = sum(RECORD_HEADER_SIZE + len(data) for _, data in records)
         if payload > FRAME_PAYLOAD_MAX:
             raise StoreFull(
                 f"{payload} bytes at once, at most {FRAME_PAYLOAD_MAX} are stored in one piece"
@@ -190,7 +190,7 @@ class Log:
             self._failed = self._failed or wrong
             raise
 
-    def _append(self, records: Sequence[Record], size: int) -> Appended:
+    def _append(self, records: Sequence[tuple[int, bytes]], size: int) -> Appended:
         if self._tail.used > SEGMENT_HEADER_SIZE and (
             self._tail.used + size > self._settings.segment_size
         ):

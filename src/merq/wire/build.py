@@ -8,11 +8,22 @@ would give.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
 from merq.errors import WireError
+from merq.model.names import PrivateName, PublicName
 from merq.wire.headers import INFINITE, PACKET_SIZE_MAX, SIGNATURE, VERSION
+from merq.wire.multiqueue import (
+    ADMIN_ID,
+    DESTINATION_ID,
+    RESPONSE_ID,
+    MQFAddressHeader,
+    MQFDirectQueueFormatName,
+    MQFFormatName,
+    MQFFormatNameElement,
+    MultiQueueFormatHeader,
+)
 from merq.wire.properties import (
     CORRELATION_ID_SIZE,
     ENCRYPTION_AES_256,
@@ -20,7 +31,14 @@ from merq.wire.properties import (
     LABEL_LENGTH_MAX,
     NO_CORRELATION,
 )
-from merq.wire.queues import DIRECT, DIRECT_NAME_BYTES_MAX
+from merq.wire.queues import (
+    DIRECT,
+    DIRECT_NAME_BYTES_MAX,
+    PRIVATE_ON_DESTINATION,
+    PUBLIC,
+    PrivateQueueFormatName,
+    PublicQueueFormatName,
+)
 from merq.wire.view import MessageView
 
 _FIXED: Final = struct.Struct("<BBHIII16s16sIIII")
@@ -30,12 +48,14 @@ TRANSACTION_HEADER_SIZE: Final = _TRANSACTION.size
 """What joining a transaction adds to a packet."""
 
 _STAMP: Final = struct.Struct("<II")
+_U32: Final = struct.Struct("<I")
 _HEAD: Final = struct.Struct("<HII")
 _NULL_GUID: Final = bytes(16)
 _FILLING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 
 _PROPERTIES_FLAG: Final = 1 << 21
 _TRANSACTION_FLAG: Final = 1 << 20
+_MULTI_QUEUE_FLAG: Final = 1 << 23
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,14 +71,23 @@ class TransactionPlace:
     final_ack_required: bool = False
 
 
+Destination: TypeAlias = str | PrivateName | PublicName
+"""Where a packet goes: a direct format name without its prefix, or a name by identifiers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """What a packet is to say. Names are direct format names without their prefix."""
+    """What a packet is to say. Names are direct format names without their prefix.
 
-    source_queue_manager: bytes
-    message_ordinal: int
-    sent_time: int
-    destination: str
+    Attributes:
+        destinations: All queues that get a copy, if there are several, as MultiQueueFormatHeader
+            has them.
+    """
+
+    destination: Destination
+    source_queue_manager: bytes = bytes(16)
+    message_ordinal: int = 0
+    sent_time: int = 0
     body: bytes = b""
     body_type: int = 0
     label: str = ""
@@ -76,6 +105,7 @@ class Outline:
     message_class: int = 0
     extension: bytes = b""
     transaction: TransactionPlace | None = None
+    destinations: tuple[Destination, ...] = ()
 
 
 def build_packet(outline: Outline) -> bytes:
@@ -85,10 +115,10 @@ def build_packet(outline: Outline) -> bytes:
         WireError: A value does not fit its field; the text names it and its limit.
     """
     _check(outline)
-    flags = _PROPERTIES_FLAG | DIRECT << 10
+    kind, names, address = _destination(outline.destination)
+    flags = _PROPERTIES_FLAG | kind << 10
     flags |= outline.recoverable << 5
     flags |= outline.negative_journaling << 8 | outline.positive_journaling << 9
-    names = _name(outline.destination, "destination")
     if outline.admin_queue:
         flags |= DIRECT << 13
         names += _name(outline.admin_queue, "admin_queue")
@@ -101,6 +131,9 @@ def build_packet(outline: Outline) -> bytes:
         priority = 0
         names += _transaction(outline.transaction)
     properties = _properties(outline)
+    if outline.destinations:
+        flags |= _MULTI_QUEUE_FLAG
+        properties += _multi_queue(outline)
     size = _FIXED.size + len(names) + len(properties)
     if size > PACKET_SIZE_MAX:
         raise WireError(
@@ -115,13 +148,61 @@ def build_packet(outline: Outline) -> bytes:
         size,
         outline.time_to_reach_queue,
         outline.source_queue_manager,
-        _NULL_GUID,
+        address,
         outline.time_to_be_received,
         outline.sent_time,
         outline.message_ordinal,
         flags,
     )
     return fixed + names + properties
+
+
+class Template:
+    """A packet whose body is filled in again and again: much faster than building each anew."""
+
+    __slots__ = ("_before_sizes", "_extra", "_head", "_rest", "_tail")
+
+    def __init__(self, outline: Outline) -> None:
+        packet = build_packet(replace(outline, body=b"", body_type=0))
+        view = MessageView(packet)
+        at = view.properties_at
+        self._head = packet[:8]
+        self._before_sizes = packet[12 : at + 24]
+        self._extra = packet[at + 28 : at + 32]
+        after = view.body_at
+        self._rest = packet[at + 40 : after]
+        self._tail = packet[after + -(after - at) % 4 :]
+
+    def fill(self, body: bytes, body_type: int) -> bytes:
+        """The packet with this body.
+
+        Raises:
+            WireError: It would be too large.
+        """
+        length = len(body)
+        rest = self._rest
+        filling = _FILLING[(length + len(rest)) & 3]
+        size = 12 + len(self._before_sizes) + 16 + len(rest) + length + len(filling)
+        size += len(self._tail)
+        if size > PACKET_SIZE_MAX:
+            raise WireError(
+                f"the packet would have {size} bytes, at most {PACKET_SIZE_MAX} may travel",
+                field="packet_size",
+            )
+        return b"".join(
+            (
+                self._head,
+                _U32.pack(size),
+                self._before_sizes,
+                _U32.pack(body_type),
+                self._extra,
+                _STAMP.pack(length, length),
+                rest,
+                body,
+                filling,
+                self._tail,
+            )
+        )
 
 
 def stamp(packet: bytes, source_queue_manager: bytes, sent_time: int, ordinal: int) -> bytes:
@@ -137,8 +218,13 @@ def stamp(packet: bytes, source_queue_manager: bytes, sent_time: int, ordinal: i
     )
 
 
-def in_transaction(view: MessageView, place: TransactionPlace) -> bytes:
+def in_transaction(view: MessageView, place: TransactionPlace, time_to_be_received: int) -> bytes:
     """The packet as part of a transaction: with a TransactionHeader, recoverable, of priority 0.
+
+    Args:
+        view: The packet without.
+        place: Its place in the transaction.
+        time_to_be_received: How long it lives, in seconds from when it was sent.
 
     Raises:
         WireError: It is in one already, or becomes too large.
@@ -158,7 +244,9 @@ def in_transaction(view: MessageView, place: TransactionPlace) -> bytes:
         (
             packet[:2],
             _HEAD.pack(view.base_flags & ~7, SIGNATURE, size),
-            packet[12:60],
+            packet[12:48],
+            time_to_be_received.to_bytes(4, "little"),
+            packet[52:60],
             flags.to_bytes(4, "little"),
             packet[64:at],
             _transaction(place),
@@ -204,6 +292,42 @@ def _name(text: str, field: str) -> bytes:
     if count > DIRECT_NAME_BYTES_MAX:
         raise WireError(f"{count} bytes, at most {DIRECT_NAME_BYTES_MAX} fit", field=field)
     return count.to_bytes(2, "little") + data + b"\0\0" + _FILLING[(count + 2) & 3]
+
+
+def _destination(name: Destination) -> tuple[int, bytes, bytes]:
+    """[MS-MQMQ] 2.2.19.2: type and bytes of the name, and the QueueManagerAddress."""
+    if isinstance(name, PrivateName):
+        number = name.number.to_bytes(4, "little")
+        return PRIVATE_ON_DESTINATION, number, name.computer.bytes_le
+    if isinstance(name, PublicName):
+        return PUBLIC, name.queue.bytes_le, _NULL_GUID
+    return DIRECT, _name(name, "destination"), _NULL_GUID
+
+
+def _multi_queue(outline: Outline) -> bytes:
+    """[MS-MQMQ] 2.2.20.1: all the queues that get a copy."""
+    elements = tuple(MQFFormatNameElement(format_name=_form(n)) for n in outline.destinations)
+    header = MultiQueueFormatHeader(
+        destination=MQFAddressHeader(header_id=DESTINATION_ID, format_name_list=elements),
+        administration=_one_queue(ADMIN_ID, outline.admin_queue),
+        response=_one_queue(RESPONSE_ID, outline.response_queue),
+    )
+    return header.pack()
+
+
+def _one_queue(header_id: int, name: str) -> MQFAddressHeader:
+    names = (MQFFormatNameElement(format_name=_form(name)),) if name else ()
+    return MQFAddressHeader(header_id=header_id, format_name_list=names)
+
+
+def _form(name: Destination) -> MQFFormatName:
+    if isinstance(name, PrivateName):
+        return PrivateQueueFormatName(
+            source_queue_manager=name.computer, private_queue_identifier=name.number
+        )
+    if isinstance(name, PublicName):
+        return PublicQueueFormatName(public_queue_identifier=name.queue)
+    return MQFDirectQueueFormatName(direct_format_name=name)
 
 
 def _transaction(place: TransactionPlace) -> bytes:

@@ -439,6 +439,16 @@ class MessageView:
         return self.packet[self._transaction_at()] & 2 != 0
 
     @property
+    def properties_at(self) -> int:
+        """Where the MessagePropertiesHeader begins."""
+        return self._properties_at
+
+    @property
+    def body_at(self) -> int:
+        """Where the body begins."""
+        return self._body_at
+
+    @property
     def user_header_end(self) -> int:
         """Where the UserHeader ends and a TransactionHeader stands, if there is one."""
         return self._names_end + (16 if self.user_flags & _CONNECTOR else 0)

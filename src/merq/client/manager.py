@@ -1,0 +1,231 @@
+"""`merq.open`: the queue manager as applications use it."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID, uuid4
+
+from merq.client.embedded import Driver
+from merq.client.messages import Message
+from merq.client.packets import pack_copies
+from merq.client.queues import OutgoingQueue, Queue, id_text, message_of
+from merq.client.transactions import Transaction, number_within
+from merq.engine.administration import FIRST_PRIVATE_NUMBER, QueueSettings
+from merq.engine.manager import QueueManager
+from merq.engine.opening import Access, Share
+from merq.engine.outgoing import parse_destination
+from merq.engine.queue import NULL_GUID, UNLIMITED, QueueKind
+from merq.engine.state import Limits
+from merq.host import HostSettings
+from merq.model.body import Value
+from merq.model.names import DirectName, FormatName, PrivateName, PublicName
+from merq.store.disk import FileDisk
+from merq.wire.build import Destination
+
+
+def open_manager(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    limits: Limits | None = None,
+    settings: HostSettings | None = None,
+) -> Manager:
+    """Opens the queue manager whose data is in a folder, and makes it if there is none.
+
+    Args:
+        path: The folder. One process at a time can have it open.
+        name: The computer name that other names call this queue manager by; the host's by default.
+        limits: Quotas, and when disk or memory counts as running low.
+        settings: How the store is kept: sizes of segments, checkpoints and cache.
+
+    Raises:
+        StoreInUse: Another process has the folder open.
+        StoreCorrupt: The folder's data is damaged; the text says where.
+    """
+    computer = name or socket.gethostname().partition(".")[0] or "localhost"
+    driver = Driver(FileDisk(Path(path)), computer, limits or Limits(), settings)
+    return Manager(driver, computer)
+
+
+class Manager:
+    """A queue manager in this process. Use it in a `with` block, or close it."""
+
+    def __init__(self, driver: Driver, name: str) -> None:
+        self._driver = driver
+        self.name = name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def guid(self) -> UUID:
+        """The queue manager's identifier, made once per folder."""
+        return self._driver.guid
+
+    @property
+    def throttled(self) -> bool:
+        """Whether disk or memory runs low and no message is taken until there is more."""
+        return self._driver.look(lambda engine: engine.state.throttled)
+
+    def close(self) -> None:
+        """Makes everything durable and gives the folder back."""
+        self._driver.close()
+
+    # Queues.
+
+    def create_queue(  # noqa: PLR0913 - a queue has these properties
+        self,
+        path_name: str,
+        *,
+        label: str = "",
+        transactional: bool = False,
+        journal: bool = False,
+        quota_kb: int = UNLIMITED,
+        journal_quota_kb: int = UNLIMITED,
+        base_priority: int = 0,
+        type_id: UUID = NULL_GUID,
+        poison_after: int = 0,
+    ) -> Queue:
+        r"""Makes a private queue, such as `.\private$\orders`.
+
+        Args:
+            path_name: The queue's name.
+            label: A description for people.
+            transactional: It takes messages in transactions only.
+            journal: What is received from it is kept in its journal.
+            quota_kb: The most that its messages may take, in kilobytes.
+            journal_quota_kb: The most that its journal may take.
+            base_priority: Added to the priority of messages on their way.
+            type_id: A mark of the application's own.
+            poison_after: After so many aborted receives a message moves to the subqueue `poison`;
+                0 is never.
+        """
+        settings = QueueSettings(
+            label=label,
+            transactional=transactional,
+            journaling=journal,
+            quota=quota_kb,
+            journal_quota=journal_quota_kb,
+            base_priority=base_priority,
+            type_id=type_id,
+            poison_after=poison_after,
+        )
+        identifier = uuid4()
+        number = self._driver.run(
+            lambda request: self._driver.engine.create_queue(
+                request, path_name, settings, identifier
+            )
+        )
+        assert isinstance(number, int)
+        return Queue(self._driver, number)
+
+    def queue(self, path_name: str) -> Queue:
+        r"""A queue that exists: private, `;JOURNAL`, or `.\system$;DEADLETTER` and its like."""
+        number = self._driver.look(lambda engine: engine.find_queue(path_name).number)
+        return Queue(self._driver, number)
+
+    def open_queue(
+        self,
+        path_name: str,
+        access: Access = Access.RECEIVE,
+        share: Share = Share.DENY_NONE,
+    ) -> Queue:
+        """Opens a queue for some use, until it is closed; others may be shut out meanwhile.
+
+        Raises:
+            MessageQueueError: MQ_ERROR_SHARING_VIOLATION, somebody else has it open.
+        """
+
+        def opened(engine: QueueManager) -> tuple[int, int]:
+            queue = engine.find_queue(path_name)
+            return queue.number, engine.open_queue(queue.number, access, share).handle
+
+        number, handle = self._driver.look(opened)
+        return Queue(self._driver, number, handle)
+
+    def queues(self) -> list[Queue]:
+        """The private queues, without those that every queue manager has."""
+
+        def numbers(engine: QueueManager) -> list[int]:
+            return [
+                number
+                for number, queue in engine.state.queues.items()
+                if queue.properties.kind is QueueKind.PRIVATE
+                and number >= FIRST_PRIVATE_NUMBER
+                and not queue.closing
+            ]
+
+        return [Queue(self._driver, number) for number in self._driver.look(numbers)]
+
+    def outgoing_queues(self) -> list[OutgoingQueue]:
+        """Where messages to other computers wait; each destination has its own."""
+        numbers = self._driver.look(
+            lambda engine: [each.number for each in engine.outgoing_queues()]
+        )
+        return [OutgoingQueue(self._driver, number) for number in numbers]
+
+    # Messages.
+
+    def send(
+        self,
+        format_name: str,
+        body: Value | Message = None,
+        *,
+        tx: Transaction | None = None,
+        **properties: Any,
+    ) -> str:
+        r"""Sends a message to where a format name leads; returns its id.
+
+        A name of this computer leads to its queue. One of another computer leads to an outgoing
+        queue, where the message waits to be sent. Several names, separated by commas, each get a
+        copy, all or none.
+
+        Args:
+            format_name: Such as `DIRECT=OS:server\private$\orders`.
+            body: A Python value, or a whole Message.
+            tx: The transaction in which it is sent.
+            **properties: As Message has them, if `body` is not one.
+        """
+        message = message_of(body, properties)
+        names = parse_destination(format_name)
+        packets = pack_copies(message, tuple(map(_destination, names)))
+        transaction = number_within(tx, self._driver)
+        message_id = self._driver.run(
+            lambda request: self._driver.engine.send_to(
+                request,
+                list(zip(names, packets, strict=True)),
+                transaction,
+                dead_letter=message.dead_letter_queue,
+            )
+        )
+        assert isinstance(message_id, bytes)
+        return id_text(message_id)
+
+    # Transactions.
+
+    def transaction(self) -> Transaction:
+        """A transaction, to be used in a `with` block: it commits, or aborts on an exception."""
+        return Transaction(self._driver)
+
+    def prepared_transactions(self) -> list[Transaction]:
+        """Transactions that were prepared, also before a restart, and wait for how they end."""
+        found = self._driver.look(lambda engine: engine.transactions.prepared())
+        return [Transaction(self._driver, number, name) for name, number in found.items()]
+
+
+def _destination(name: FormatName) -> Destination:
+    if isinstance(name, DirectName):
+        return name.without_prefix()
+    assert isinstance(name, PrivateName | PublicName), "others cannot be sent to"
+    return name

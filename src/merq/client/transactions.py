@@ -1,0 +1,120 @@
+"""Transactions as applications use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+from uuid import UUID, uuid4
+
+from merq.client.embedded import Driver
+from merq.errors import MerqError, MessageQueueError
+from merq.hresult import HResult
+
+
+class Transaction:
+    """Sends, receives and moves that happen together or not at all.
+
+    In a `with` block it commits at the end, or aborts on an exception.
+    """
+
+    def __init__(self, driver: Driver, number: int | None = None, name: UUID | None = None) -> None:
+        self._driver = driver
+        self._number = (
+            driver.look(lambda engine: engine.transactions.begin()) if number is None else number
+        )
+        self._name = name
+        self._ended = False
+
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "prepared" if self._name else "open"
+        return f"<transaction {self._name or self._number}, {state}>"
+
+    @property
+    def number(self) -> int:
+        """Its number, for as long as the queue manager is open."""
+        return self._number
+
+    @property
+    def name(self) -> UUID | None:
+        """The identifier under which it was prepared, if it was."""
+        return self._name
+
+    def prepare(self, name: UUID | None = None) -> UUID:
+        """Promises that it can be committed, whatever happens until then: it survives a restart.
+
+        This is for coordinators of several systems. `Manager.prepared_transactions` finds it again.
+
+        Args:
+            name: Under which it is found again; a new one if none is given.
+        """
+        chosen = name or uuid4()
+        self._driver.run(
+            lambda request: self._driver.engine.transactions.prepare(request, self._number, chosen)
+        )
+        self._name = chosen
+        return chosen
+
+    def commit(self) -> None:
+        """Everything happens, durably."""
+        self._end(self._driver.engine.transactions.commit)
+
+    def abort(self) -> None:
+        """Nothing happens; what was received goes back to its place."""
+        self._end(self._driver.engine.transactions.abort)
+
+    def within(self, driver: Driver) -> int:
+        """Its number, for the queue manager that it belongs to.
+
+        Raises:
+            MessageQueueError: It belongs to another.
+        """
+        if driver is not self._driver:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_TRANSACTION_USAGE,
+                "the transaction belongs to another queue manager than the queue",
+            )
+        return self._number
+
+    def _end(self, end: Callable[[int, int], None]) -> None:
+        def ask(request: int) -> None:
+            end(request, self._number)
+            # Over, whatever the disk says: what fails has not happened. What was prepared stays so.
+            self._ended = self._name is None
+
+        self._driver.run(ask)
+        self._ended = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._ended:
+            return
+        if error is not None:
+            self._abort_because_of(error)
+            return
+        if self._name is not None:
+            return  # prepared: whoever coordinates says how it ends
+        try:
+            self.commit()
+        except BaseException as refused:
+            if not self._ended:
+                self._abort_because_of(refused)
+            raise
+
+    def _abort_because_of(self, error: BaseException) -> None:
+        try:
+            self.abort()
+        except MerqError as wrong:
+            error.add_note(f"aborting the transaction failed as well: {wrong}")
+
+
+def number_within(transaction: Transaction | None, driver: Driver) -> int:
+    """A transaction's number for the engine, 0 for none."""
+    return 0 if transaction is None else transaction.within(driver)

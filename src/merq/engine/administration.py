@@ -1,0 +1,316 @@
+"""[MS-MQDMPR] 3.1.7.1.3, 3.1.7.1.4, 3.1.7.1.7, 3.1.7.1.33: making, changing, emptying queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+from uuid import UUID
+
+from merq.engine import notices, records
+from merq.engine.changes import Answer, Change, DropStep, PurgeStep
+from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING
+from merq.engine.queue import (
+    NO_NOTE,
+    NULL_GUID,
+    UNLIMITED,
+    Queue,
+    QueueKind,
+    QueueProperties,
+)
+from merq.engine.readers import Readers
+from merq.engine.state import State
+from merq.engine.work import Phase
+from merq.errors import MessageQueueError
+from merq.hresult import HResult
+from merq.model.message_class import MessageClass
+from merq.model.names import PathName, QueueScope
+from merq.wire.view import MessageView
+
+QUEUES_MAX: Final = 0x00FFFFFF
+"""Private queues on one queue manager."""
+
+FIRST_PRIVATE_NUMBER: Final = 16
+"""[MS-MQQB] 2.2.4: small numbers are for the queues that every queue manager has."""
+
+QUEUE_LABEL_MAX: Final = 124
+POISON_AFTER_MAX: Final = 1_000_000
+
+SYSTEM_QUEUES: Final = (
+    (notices.JOURNAL_NUMBER, r".\system$;JOURNAL", QueueKind.SYSTEM, False),
+    (notices.DEAD_LETTER_NUMBER, r".\system$;DEADLETTER", QueueKind.SYSTEM, False),
+    (notices.DEAD_XACT_NUMBER, r".\system$;DEADXACT", QueueKind.SYSTEM, True),
+    (2, r".\private$\admin_queue$", QueueKind.PRIVATE, False),
+    (3, r".\private$\notify_queue$", QueueKind.PRIVATE, False),
+    (4, r".\private$\order_queue$", QueueKind.PRIVATE, False),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """What a queue's maker chooses; [MS-MQDMPR] 3.1.7.1.33 has the defaults."""
+
+    label: str = ""
+    transactional: bool = False
+    journaling: bool = False
+    quota: int = UNLIMITED
+    journal_quota: int = UNLIMITED
+    base_priority: int = 0
+    type_id: UUID = NULL_GUID
+    poison_after: int = 0
+
+
+class Administration:
+    """Queues come, change and go."""
+
+    def __init__(self, state: State, readers: Readers) -> None:
+        self._state = state
+        self._readers = readers
+
+    def start(self, new_guid: UUID) -> None:
+        """[MS-MQDMPR] 3.1.3: makes the system's queues where they are missing, and tidies up.
+
+        Subqueues and outgoing queues that are empty go; what was purged while somebody held it goes
+        too, for nobody does any more.
+        """
+        self._provision(new_guid)
+        self._drop_empty()
+        for queue in list(self._state.queues.values()):
+            purged = [lookup_id for lookup_id, note in queue.notes.items() if note.purged]
+            if purged:
+                self._purge_rest(queue, purged)
+
+    def _provision(self, new_guid: UUID) -> None:
+        change = Change()
+        for number, path, kind, transactional in SYSTEM_QUEUES:
+            if number in self._state.queues:
+                continue
+            properties = QueueProperties(
+                number=number,
+                path_name=path,
+                kind=kind,
+                identifier=UUID(int=new_guid.int ^ number),
+                created=self._state.now,
+                modified=self._state.now,
+                transactional=transactional,
+            )
+            self._state.plan_queue(change, properties)
+        if change.steps:
+            self._state.submit(change)
+
+    def _drop_empty(self) -> None:
+        change = Change()
+        wanted = {
+            number
+            for transaction in self._state.transactions.values()
+            for operation in transaction.operations
+            for number in (
+                operation.queue.number,
+                getattr(operation, "target", operation.queue).number,
+            )
+        }
+        for queue in self._state.queues.values():
+            implied = queue.properties.kind in {QueueKind.SUBQUEUE, QueueKind.OUTGOING}
+            if implied and not queue.positions.count and queue.number not in wanted:
+                change.entries.append(records.drop_queue(queue.number))
+                change.steps.append(DropStep(queue))
+        if change.steps:
+            self._state.submit(change)
+
+    def _purge_rest(self, queue: Queue, purged: list[int]) -> None:
+        change = Change()
+        for lookup_id in purged:
+            place = queue.positions.get(lookup_id)
+            if place is None or place.state != AVAILABLE:
+                continue  # a prepared transaction has it
+            queue.positions.set_state(lookup_id, PURGE_PENDING)
+            view = MessageView(self._state.packet_of(place))
+            notices.take(change, queue, place, view)
+            reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+            notices.lost(self._state, change, queue, view, reason, queue.notes[lookup_id])
+        if change.steps:
+            self._state.submit(change)
+
+    def create(self, request: int, path: PathName, settings: QueueSettings, guid: UUID) -> None:
+        r"""[MS-MQDMPR] 3.1.7.1.3: makes a private queue and its journal; answers its number."""
+        if path.scope is not QueueScope.PRIVATE or path.subqueue or path.is_read_only:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
+                rf"{path} is not the name of a private queue, such as .\private$\orders; "
+                "public queues need a directory",
+            )
+        if self._state.find(path) is not None or self._state.coming(str(path)) is not None:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_QUEUE_EXISTS, f"a queue named {path} exists already"
+            )
+        check_settings(settings)
+        number = self._state.next_queue_number(FIRST_PRIVATE_NUMBER, QUEUES_MAX)
+        if number is None:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"there are {QUEUES_MAX} queues already"
+            )
+        chosen = {each.name: getattr(settings, each.name) for each in fields(settings)}
+        properties = QueueProperties(
+            number=number,
+            path_name=str(path),
+            kind=QueueKind.PRIVATE,
+            identifier=guid,
+            created=self._state.now,
+            modified=self._state.now,
+            **chosen,
+        )
+        change = Change()
+        change.answers.append(Answer(request, number))
+        self._state.plan_queue(change, properties)
+        journal = replace(
+            properties,
+            number=number | 0x80000000,
+            path_name=f"{path};JOURNAL",
+            kind=QueueKind.JOURNAL,
+            owner=number,
+            label="",
+            journaling=False,
+            quota=settings.journal_quota,
+            poison_after=0,
+            identifier=UUID(int=guid.int ^ 1),
+        )
+        self._state.plan_queue(change, journal)
+        self._state.submit(change)
+
+    def change_properties(self, request: int, queue: Queue, changed: dict[str, Any]) -> None:
+        """[MS-MQDMPR] 3.1.1.2: gives a queue other properties, for good."""
+        known = {each.name for each in fields(QueueSettings)} - {"transactional"}
+        for name in changed:
+            if name not in known:
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+                    f"{name} cannot be changed; these can: {', '.join(sorted(known))}",
+                )
+        if queue.properties.kind is not QueueKind.PRIVATE:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ACCESS_DENIED,
+                f"{queue.properties.path_name} has no properties of its own to be changed",
+            )
+        current = {
+            each.name: getattr(queue.properties, each.name) for each in fields(QueueSettings)
+        }
+        check_settings(QueueSettings(**(current | changed)))
+        properties = replace(queue.properties, modified=self._state.now, **changed)
+        change = Change()
+        change.answers.append(Answer(request, None))
+        self._state.plan_queue(change, properties)
+        if queue.journal is not None:
+            quota = properties.journal_quota
+            self._state.plan_queue(change, replace(queue.journal.properties, quota=quota))
+        self._state.submit(change)
+
+    def delete(self, request: int, queue: Queue) -> None:
+        """[MS-MQDMPR] 3.1.7.1.4: the queue, its journal and subqueues go, with their messages."""
+        if queue.properties.kind is not QueueKind.PRIVATE or queue.number < FIRST_PRIVATE_NUMBER:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ACCESS_DENIED,
+                f"{queue.properties.path_name} belongs to the system and stays",
+            )
+        change = Change()
+        change.answers.append(Answer(request, None))
+        reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
+        parts = [*queue.subqueues.values(), *([queue.journal] if queue.journal else []), queue]
+        self._refuse_prepared(parts)
+        for part in parts:
+            part.closing = True  # no acknowledgment comes into it any more
+        for part in parts:
+            self._lose_all(change, part, reason)
+            self._readers.cancel_all(part, change)
+            change.entries.append(records.drop_queue(part.number))
+            change.steps.append(DropStep(part))
+        self._state.submit(change)
+
+    def _refuse_prepared(self, queues: list[Queue]) -> None:
+        for transaction in self._state.transactions.values():
+            if transaction.phase is Phase.OPEN:
+                continue
+            for operation in transaction.operations:
+                if operation.queue in queues:
+                    raise MessageQueueError(
+                        HResult.MQ_ERROR_TRANSACTION_USAGE,
+                        f"the prepared transaction {transaction.identifier} needs "
+                        f"{operation.queue.properties.path_name}: end it first",
+                    )
+
+    def _lose_all(self, change: Change, queue: Queue, reason: int) -> None:
+        leaving = self._state.leaving(queue)
+        for place in queue.positions:
+            if place.lookup_id not in leaving:
+                view = MessageView(self._state.packet_of(place))
+                note = queue.notes.get(place.lookup_id, NO_NOTE)
+                notices.lost(self._state, change, queue, view, reason, note)
+        for packet in self._state.arriving(queue):
+            notices.lost(self._state, change, queue, MessageView(packet), reason)
+
+    def purge(self, request: int, queue: Queue) -> None:
+        """[MS-MQDMPR] 3.1.7.1.7: all messages go; locked ones when they are given back."""
+        change = Change()
+        change.answers.append(Answer(request, queue.positions.count))
+        reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+        if queue.is_outgoing:
+            reason = MessageClass.MQMSG_CLASS_NACK_DELETED
+        for place in list(queue.positions):
+            lookup_id = place.lookup_id
+            if place.state == PURGE_PENDING:
+                continue
+            view = MessageView(self._state.packet_of(place))
+            note = queue.notes.get(lookup_id, NO_NOTE)
+            queue.positions.set_state(lookup_id, PURGE_PENDING)
+            if place.state == LOCKED:
+                marked = note._replace(purged=True)
+                notices.write_note(change, queue, lookup_id, marked, view)
+                change.steps.append(PurgeStep(queue, lookup_id, marked))
+            else:
+                notices.take(change, queue, place, view)
+                notices.lost(self._state, change, queue, view, reason, note)
+        self._state.submit(change)
+
+
+_SETTING_TYPES: Final[dict[str, type]] = {
+    "label": str,
+    "transactional": bool,
+    "journaling": bool,
+    "quota": int,
+    "journal_quota": int,
+    "base_priority": int,
+    "type_id": UUID,
+    "poison_after": int,
+}
+
+_SETTING_RANGES: Final = (
+    ("quota", 0, UNLIMITED, "kilobytes, the largest is no limit"),
+    ("journal_quota", 0, UNLIMITED, "kilobytes, the largest is no limit"),
+    ("base_priority", -32768, 32767, "added to the priority of messages that are sent on"),
+    ("poison_after", 0, POISON_AFTER_MAX, "aborted receives, 0 is off"),
+)
+
+
+def check_settings(settings: QueueSettings) -> None:
+    """Refuses what cannot be a queue's property.
+
+    Raises:
+        MessageQueueError: The text says which, and what belongs there.
+    """
+    for name, kind in _SETTING_TYPES.items():
+        value = getattr(settings, name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
+                f"{name} is {value!r}, a {type(value).__name__}; {kind.__name__} belongs there",
+            )
+    if len(settings.label) > QUEUE_LABEL_MAX:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+            f"a label of {len(settings.label)} characters; {QUEUE_LABEL_MAX} are the most",
+        )
+    for name, low, high, meaning in _SETTING_RANGES:
+        value = getattr(settings, name)
+        if not low <= value <= high:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+                f"{name} is {value}; it is from {low} to {high:#x} ({meaning})",
+            )

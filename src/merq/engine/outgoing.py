@@ -1,0 +1,125 @@
+"""[MS-MQDMPR] 3.1.1.3, 3.1.4.14, 3.1.4.15, 3.1.7.1.5, 3.1.7.3.8: where a format name leads.
+
+A name of this queue manager leads to one of its queues, any other to an outgoing queue, in which
+messages wait to be sent. How they are sent is not here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from merq.engine.changes import Change
+from merq.engine.queue import OutgoingState, Queue, QueueKind, QueueProperties
+from merq.engine.state import State
+from merq.errors import MessageQueueError, NameSyntaxError
+from merq.hresult import HResult
+from merq.model.names import (
+    DirectName,
+    FormatName,
+    MultipleElementName,
+    PrivateName,
+    PublicName,
+    parse_format_name,
+)
+
+FIRST_OUTGOING_NUMBER: Final = 0x20000000
+OUTGOING_MAX: Final = 100_000
+"""Destinations that messages wait for at the same time."""
+
+
+def parse_destination(text: str) -> tuple[FormatName, ...]:
+    """[MS-MQDMPR] 3.1.7.3.8: the names that messages to a format name go to, each once.
+
+    Raises:
+        MessageQueueError: It is no format name, or not one to send to.
+    """
+    try:
+        name = parse_format_name(text)
+    except NameSyntaxError as wrong:
+        raise MessageQueueError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, str(wrong)) from wrong
+    if isinstance(name, MultipleElementName):
+        name = name.without_duplicates()
+    elements = name.elements if isinstance(name, MultipleElementName) else (name,)
+    for element in elements:
+        if not isinstance(element, DirectName | PublicName | PrivateName) or element.is_read_only:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,
+                f"nothing can be sent to {element}: messages go to DIRECT=, PRIVATE= and PUBLIC= "
+                "names that are no journals",
+            )
+    return elements
+
+
+def local_queue(state: State, name: FormatName) -> tuple[Queue | None, bool]:
+    """The queue that a name means here, and whether the name is one of this queue manager."""
+    match name:
+        case DirectName():
+            path = name.path_name()
+            return state.find(path), path.computer.lower() in state.aliases
+        case PrivateName():
+            ours = name.computer == state.guid
+            found = state.queues.get(name.number) if ours else None
+            if found is not None and found.properties.kind is not QueueKind.PRIVATE:
+                found = None
+            return found, ours
+        case PublicName():
+            for queue in state.queues.values():
+                if queue.properties.identifier == name.queue:
+                    return queue, True
+            return None, False
+        case _:
+            return None, False
+
+
+def reach(state: State, change: Change, name: FormatName) -> Queue | None:
+    """The queue that messages to a name go into; an outgoing one is made with this change.
+
+    None: the name is one of this queue manager, and there is no such queue.
+    """
+    queue, ours = local_queue(state, name)
+    if ours:
+        return queue
+    destination = str(name)
+    found = state.find_outgoing(destination)
+    if found is not None and not found.closing:
+        return found
+    coming = state.coming(destination)
+    if coming is not None:
+        return state.plan_queue(change, coming.properties)
+    number = state.next_queue_number(FIRST_OUTGOING_NUMBER, FIRST_OUTGOING_NUMBER + OUTGOING_MAX)
+    if number is None:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+            f"messages wait for {OUTGOING_MAX} destinations already",
+        )
+    properties = QueueProperties(
+        number=number,
+        path_name=destination,
+        kind=QueueKind.OUTGOING,
+        identifier=UUID(int=state.guid.int ^ number),
+        created=state.now,
+        modified=state.now,
+        label=destination,
+    )
+    return state.plan_queue(change, properties)
+
+
+def pause(queue: Queue) -> None:
+    """[MS-MQDMPR] 3.1.4.14, 3.1.7.2.3: nothing leaves an outgoing queue until it is resumed."""
+    _refuse_local(queue)
+    queue.state = OutgoingState.ON_HOLD
+
+
+def resume(queue: Queue) -> None:
+    """[MS-MQDMPR] 3.1.4.15, 3.1.7.2.4: messages may leave an outgoing queue again."""
+    _refuse_local(queue)
+    queue.state = OutgoingState.INACTIVE
+
+
+def _refuse_local(queue: Queue) -> None:
+    if not queue.is_outgoing:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_INVALID_PARAMETER,
+            f"{queue.properties.path_name} is not an outgoing queue: only those are paused",
+        )

@@ -1,0 +1,40 @@
+"""Help against poison messages: those that make every receiver fail are set aside.
+
+MSMQ leaves this to applications; subqueues were made for it. A queue may have it done: a message
+whose receive was aborted so many times moves to the subqueue `poison`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from merq.engine import moving, notices, records
+from merq.engine.changes import Change, MoveStep
+from merq.engine.queue import Note, Queue, QueueKind
+from merq.engine.state import State
+from merq.wire.view import MessageView
+
+POISON: Final = "poison"
+"""The subqueue."""
+
+
+def is_due(queue: Queue, note: Note) -> bool:
+    """Whether a message has failed often enough."""
+    properties = queue.properties
+    return (
+        properties.kind is QueueKind.PRIVATE
+        and properties.poison_after > 0
+        and note.aborts >= properties.poison_after
+    )
+
+
+def set_aside(
+    state: State, change: Change, queue: Queue, lookup_id: int, note: Note, view: MessageView
+) -> None:
+    """Plans that a message moves to the subqueue."""
+    target = moving.subqueue(state, change, queue, POISON)
+    queue.notes[lookup_id] = note
+    notices.write_note(change, queue, lookup_id, note, view)
+    if view.delivery_mode:
+        change.entries.append(records.move(queue.number, target.number, lookup_id))
+    change.steps.append(MoveStep(queue, lookup_id, target))

@@ -1,0 +1,109 @@
+"""Opening: what was written is read again, record by record, and the state is as it was.
+
+Each record stands for what the change that wrote it did; [MS-MQDMPR] 3.1.3 calls it initialisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from merq.engine import records
+from merq.engine.positions import AVAILABLE
+from merq.engine.queue import Note, QueueProperties
+from merq.engine.state import State
+from merq.engine.work import Sending, Transaction, unpack_transaction
+
+
+def replay(state: State, kind: int, data: memoryview, position: int) -> None:
+    """Takes one record of the log, as it was written by a change that happened."""
+    rule = _RULES.get(kind)
+    assert rule is not None, f"record kind {kind} is unknown"
+    rule(state, data, position)
+
+
+def restore_transaction(state: State, data: bytes) -> None:
+    """A transaction is prepared, and holds what it is about."""
+    state.transaction_count += 1
+    transaction = unpack_transaction(data, state.transaction_count, state.queues)
+    state.transactions[transaction.number] = transaction
+    state.hold(transaction)
+
+
+def prepared(state: State, identifier: UUID) -> Transaction | None:
+    """The prepared transaction of this name."""
+    for transaction in state.transactions.values():
+        if transaction.identifier == identifier:
+            return transaction
+    return None
+
+
+def _put(state: State, data: memoryview, position: int) -> None:
+    header = records.read_put(data)
+    packet = data[records.PUT_HEADER_SIZE :]
+    state.keep(position, len(packet))
+    state.taken_bytes += len(packet)
+    state.insert(state.queues[header.queue], header.lookup_id, position, packet)
+
+
+def _remove(state: State, data: memoryview, _: int) -> None:
+    number, lookup_id = records.read_remove(data)
+    state.remove(state.queues[number], lookup_id)
+
+
+def _queue(state: State, data: memoryview, _: int) -> None:
+    state.define(QueueProperties.from_bytes(bytes(data)))
+
+
+def _drop(state: State, data: memoryview, _: int) -> None:
+    state.drop(state.queues[records.read_drop(data)])
+
+
+def _reserve(state: State, data: memoryview, _: int) -> None:
+    state.numbers.go_on_from(*records.read_reserve(data))
+
+
+def _relocate(state: State, data: memoryview, position: int) -> None:
+    header = records.read_put(data)
+    state.relocate(state.queues[header.queue], header.lookup_id, position)
+
+
+def _move(state: State, data: memoryview, _: int) -> None:
+    number, target, lookup_id = records.read_move(data)
+    state.move(state.queues[number], lookup_id, state.queues[target])
+
+
+def _note(state: State, data: memoryview, _: int) -> None:
+    found = records.read_note(data)
+    note = Note(found.aborts, found.purged, found.dead_letter)
+    state.note(state.queues[found.queue], found.lookup_id, note)
+
+
+def _prepare(state: State, data: memoryview, _: int) -> None:
+    restore_transaction(state, bytes(data))
+
+
+def _resolve(state: State, data: memoryview, _: int) -> None:
+    transaction = prepared(state, UUID(bytes=bytes(data)))
+    assert transaction is not None, "what ends was prepared"
+    del state.transactions[transaction.number]
+    for operation in transaction.operations:
+        if isinstance(operation, Sending):
+            state.unstage(operation.queue, operation.size)
+        else:
+            operation.queue.positions.set_state(operation.lookup_id, AVAILABLE)
+
+
+_RULES: Final[dict[int, Callable[[State, memoryview, int], None]]] = {
+    records.PUT: _put,
+    records.REMOVE: _remove,
+    records.QUEUE: _queue,
+    records.DROP: _drop,
+    records.RESERVE: _reserve,
+    records.RELOCATE: _relocate,
+    records.MOVE: _move,
+    records.NOTE: _note,
+    records.PREPARE: _prepare,
+    records.RESOLVE: _resolve,
+}

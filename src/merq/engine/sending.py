@@ -1,0 +1,234 @@
+"""[MS-MQDMPR] 3.1.7.1.9, 3.1.7.1.27: messages into queues, one or many at a time.
+
+An application's packet is a request. What the queue manager itself has to say, it says: source,
+ordinal and time; that makes it a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from merq.engine import notices, outgoing
+from merq.engine.changes import Answer, Change, StageStep
+from merq.engine.queue import Note, Queue, QueueKind
+from merq.engine.state import State
+from merq.engine.transactions import Transactions
+from merq.engine.work import Sending, Transaction
+from merq.errors import MessageQueueError, NameSyntaxError, WireError
+from merq.hresult import HResult
+from merq.model.names import FormatName, PublicName, parse_path_name
+from merq.wire.build import TRANSACTION_HEADER_SIZE, stamp
+from merq.wire.headers import PACKET_SIZE_MAX
+from merq.wire.view import MessageView
+
+MESSAGES_AT_ONCE_MAX: Final = 100_000
+"""Messages in one request."""
+
+
+def refusal(wrong: WireError) -> MessageQueueError:
+    """What a packet that cannot be means to who wanted to send it."""
+    code = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
+    if wrong.field == "packet_size":
+        code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    elif wrong.field == "label":
+        code = HResult.MQ_ERROR_LABEL_TOO_LONG
+    return MessageQueueError(code, f"{wrong.field}: {wrong.reason}")
+
+
+class Senders:
+    """Who sends."""
+
+    def __init__(self, state: State, transactions: Transactions) -> None:
+        self._state = state
+        self._transactions = transactions
+
+    def send(
+        self,
+        request: int,
+        queue: Queue,
+        packets: Sequence[bytes],
+        transaction: int = 0,
+        dead_letter: str = "",
+    ) -> None:
+        """Messages into one queue, all or none; answers their message ids, 20 bytes each.
+
+        The answer comes when the messages are as safe as they were to be.
+        """
+        check_use(queue, transaction=transaction)
+        views = [_checked(packet) for packet in packets]
+        note = self._note(dead_letter)
+        added = TRANSACTION_HEADER_SIZE if transaction else 0
+        total = sum(map(len, packets)) + added * len(packets)
+        self._check_room(queue, total, len(packets))
+        within = self._within(transaction, len(packets))
+        change = Change()
+        ordinal_of = self._state.numbers.ordinal
+        ids = [
+            self._send_one(change, queue, view, within, note, ordinal_of(change)) for view in views
+        ]
+        change.answers.append(Answer(request, b"".join(ids)))
+        self._state.submit(change)
+
+    def send_to(
+        self,
+        request: int,
+        destinations: Sequence[tuple[FormatName, bytes]],
+        transaction: int = 0,
+        dead_letter: str = "",
+    ) -> None:
+        """[MS-MQDMPR] 3.1.7.1.27: copies of one message, each to its own destination, all or none.
+
+        The copies have one message id, which is the answer.
+        """
+        views = [_checked(packet) for _, packet in destinations]
+        note = self._note(dead_letter)
+        self._refuse_unreachable([name for name, _ in destinations], transaction)
+        added = TRANSACTION_HEADER_SIZE if transaction else 0
+        for name, packet in destinations:
+            queue, _ = outgoing.local_queue(self._state, name)
+            self._check_room(queue, len(packet) + added, len(destinations))
+        self._check_room(
+            None, sum(len(packet) + added for _, packet in destinations), len(destinations)
+        )
+        within = self._within(transaction, len(destinations))
+        change = Change()
+        ordinal = self._state.numbers.ordinal(change)
+        message_id = b""
+        for (name, _), view in zip(destinations, views, strict=True):
+            target = outgoing.reach(self._state, change, name)
+            assert target is not None, "it was looked at before"
+            message_id = self._send_one(change, target, view, within, note, ordinal)
+        change.answers.append(Answer(request, message_id))
+        self._state.submit(change)
+
+    def _send_one(
+        self,
+        change: Change,
+        queue: Queue,
+        view: MessageView,
+        within: Transaction | None,
+        note: Note | None,
+        ordinal: int,
+    ) -> bytes:
+        state = self._state
+        source = state.guid.bytes_le
+        packet = stamp(view.packet, source, state.now, ordinal)
+        if within is not None:
+            size = len(packet) + TRANSACTION_HEADER_SIZE
+            operation = Sending(queue, packet, size, note or Note())
+            state.stage(queue, size)
+            within.operations.append(operation)
+            change.steps.append(StageStep(within, operation))
+        else:
+            notices.put_packet(state, change, queue, view, packet, note)
+            if (view.positive_journaling or view.acknowledgments) and not queue.is_outgoing:
+                notices.arrived(state, change, MessageView(packet))
+        return source + ordinal.to_bytes(4, "little")
+
+    def _within(self, transaction: int, count: int) -> Transaction | None:
+        if not transaction:
+            return None
+        return self._transactions.get_for_more(transaction, count)
+
+    def _note(self, dead_letter: str) -> Note | None:
+        """[MS-MQDMPR] 3.1.1.12: the application's own dead-letter queue, on this computer."""
+        if not dead_letter:
+            return None
+        try:
+            path = parse_path_name(dead_letter)
+        except NameSyntaxError as wrong:
+            raise MessageQueueError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, str(wrong)) from wrong
+        queue = self._state.find(path)
+        if queue is None or queue.properties.kind is not QueueKind.PRIVATE:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
+                f"{dead_letter} is no queue of this computer: a dead-letter queue must be",
+            )
+        return Note(dead_letter=str(path))
+
+    def _refuse_unreachable(self, names: Sequence[FormatName], transaction: int) -> None:
+        for name in names:
+            queue, ours = outgoing.local_queue(self._state, name)
+            if queue is not None:
+                check_use(queue, transaction=transaction)
+            if ours and (queue is None or queue.closing):
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_QUEUE_NOT_FOUND, f"there is no queue {name}"
+                )
+            if not ours and isinstance(name, PublicName):
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,
+                    f"{name} needs a directory to be found: use a DIRECT= name",
+                )
+
+    def _check_room(self, queue: Queue | None, size: int, count: int) -> None:
+        state = self._state
+        if not 0 < count <= MESSAGES_AT_ONCE_MAX:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_PARAMETER,
+                f"{count} messages at once: from 1 to {MESSAGES_AT_ONCE_MAX} can be sent",
+            )
+        if state.throttled:
+            what = "disk" if state.low_on_disk else "memory"
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                f"the queue manager is short of {what} and takes no messages until there is more",
+            )
+        messages = "a message" if count == 1 else f"{count} messages"
+        if not state.has_room(size):
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                f"{messages} of {size} bytes would exceed the computer's quota of "
+                f"{state.limits.machine_quota} KB",
+            )
+        if queue is not None and not queue.has_room(size):
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                f"{messages} of {size} bytes would exceed the quota of {queue.properties.quota} KB "
+                f"of {queue.properties.path_name}",
+            )
+
+
+def check_use(queue: Queue, *, transaction: int) -> None:
+    """Transactional queues and others refuse each other's messages; some take none at all."""
+    properties = queue.properties
+    if properties.transactional is (transaction != 0) and properties.kind is QueueKind.PRIVATE:
+        return
+    path = properties.path_name
+    if properties.kind is QueueKind.OUTGOING:
+        return
+    if properties.kind is QueueKind.SUBQUEUE:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,
+            f"{path} is a subqueue: messages come into it by being moved",
+        )
+    if properties.kind is not QueueKind.PRIVATE:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_ACCESS_DENIED, f"{path} is written by the queue manager alone"
+        )
+    where = "within a transaction" if properties.transactional else "outside of transactions"
+    what = "transactional" if properties.transactional else "not transactional"
+    raise MessageQueueError(
+        HResult.MQ_ERROR_TRANSACTION_USAGE, f"{path} is {what}: send to it {where}"
+    )
+
+
+def _checked(packet: bytes) -> MessageView:
+    """An application's packet, if it can become a message."""
+    try:
+        view = MessageView(packet)
+    except WireError as wrong:
+        raise refusal(wrong) from wrong
+    if view.transactional or len(packet) != view.packet_size:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+            "transaction and session are for the queue manager to say, not for the packet",
+        )
+    if len(packet) > PACKET_SIZE_MAX - TRANSACTION_HEADER_SIZE:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+            f"the packet has {len(packet)} bytes, at most "
+            f"{PACKET_SIZE_MAX - TRANSACTION_HEADER_SIZE} may travel",
+        )
+    return view

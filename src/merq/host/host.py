@@ -1,0 +1,273 @@
+"""`Host`: an engine, its store, and what has to be done between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from merq.engine import notices
+from merq.engine.changes import NO_ENTRY, Answer, Change, PutStep
+from merq.engine.manager import QueueManager
+from merq.engine.snapshot import Relocation, restore_snapshot, take_snapshot
+from merq.engine.state import Limits
+from merq.errors import MessageQueueError, StoreFull
+from merq.host.packets import CACHE_BYTES, LogPackets
+from merq.hresult import HResult
+from merq.store.checkpoints import Checkpoint, Section, write_checkpoint
+from merq.store.disk import Disk
+from merq.store.log import LogSettings, Syncing
+from merq.store.recovery import Frame, Identity, open_store
+
+CHECKPOINT_BYTES: Final = 64 << 20
+"""A checkpoint is written when the log has grown by this much since the last, at least."""
+
+CHECKPOINT_RATIO: Final = 2
+"""And by this many times the last checkpoint's size: with many messages it is large itself."""
+
+SETTLING_ROUNDS_MAX: Final = 100
+"""Syncs that a checkpoint waits for until nothing is under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSettings:
+    """How the store is kept; None is the log's own way."""
+
+    log: LogSettings | None = None
+    checkpoint_bytes: int = CHECKPOINT_BYTES
+    cache_bytes: int = CACHE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointing:
+    """A checkpoint on its way to the disk: `run` may go on while the host does other things."""
+
+    disk: Disk
+    store_id: UUID
+    checkpoint: Checkpoint
+    superfluous: tuple[int, ...]
+
+    def run(self) -> None:
+        """Writes it; it is durable when this returns.
+
+        Raises:
+            StoreFull: There is no room for it; nothing is lost.
+            StoreFailed: The disk failed.
+        """
+        write_checkpoint(self.disk, self.store_id, self.checkpoint)
+
+
+class Host:
+    """An engine on a disk. One caller at a time; what it returns is durable as it says."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        fresh: Identity,
+        name: str,
+        limits: Limits,
+        settings: HostSettings | None = None,
+    ) -> None:
+        """Opens the store, which must be locked, and brings the engine to where it was.
+
+        Args:
+            disk: Where the store is.
+            fresh: What a store that is new is to be called.
+            name: The computer name of the queue manager.
+            limits: Quotas and such.
+            settings: How the store is kept.
+        """
+        self._disk = disk
+        self._settings = settings or HostSettings()
+        self._packets = LogPackets(self._settings.cache_bytes)
+        self.engine = QueueManager(fresh.store_id, name, self._packets, limits)
+        self._checkpoint_number = 0
+        self._checkpoint_size = 0
+        self._contained = 0
+        self._told = 0
+        self._relocation: Relocation | None = None
+
+        opened = open_store(disk, fresh, self._restore, self._replay, self._settings.log)
+        # The queue manager's identifier is the store's: made once per folder.
+        self.engine.state.guid = opened.identity.store_id
+        self.torn = opened.torn
+        self.log = opened.log
+        self._packets.attach(self.log)
+
+    def _replay(self, frame: Frame) -> None:
+        replay = self.engine.replay
+        for kind, position, data in frame.records():
+            replay(kind, data, position)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint_number = checkpoint.number
+        self._checkpoint_size = sum(len(each.data) for each in checkpoint.sections)
+        self._contained = checkpoint.position
+        restore_snapshot(self.engine.state, list(checkpoint.sections))
+
+    def start(self, now: int, new_guid: UUID) -> None:
+        """Work begins: the system's queues are there, and everything is settled.
+
+        Raises:
+            StoreFull: There is no room even for that.
+        """
+        self.engine.tick(now)
+        self.engine.start(new_guid)
+        self.watch_resources()
+        self.settle()
+        if notices.JOURNAL_NUMBER not in self.engine.state.queues:
+            raise StoreFull("there is no room for the queues that every queue manager has")
+
+    def close(self) -> None:
+        """Gives the files back. Nothing is made durable that was not."""
+        self.log.close()
+
+    # Effects.
+
+    def perform(self) -> list[Answer]:
+        """Writes what the engine wants written; gives the answers that are due.
+
+        Raises:
+            StoreFailed: The disk failed; the store must be opened anew.
+        """
+        answers: list[Answer] = []
+        engine = self.engine
+        while effects := engine.take_effects():
+            for effect in effects:
+                if isinstance(effect, Answer):
+                    answers.append(effect)
+                else:
+                    self._write(effect)
+        return answers
+
+    def _write(self, change: Change) -> None:
+        try:
+            appended = self.log.append(change.entries)
+        except StoreFull as full:
+            error = MessageQueueError(
+                HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED,
+                f"the disk is full and nothing was changed: {full}",
+            )
+            # What made room may have made what was written before durable.
+            self._tell()
+            self.engine.failed(change, error)
+            return
+        positions = appended.positions
+        for step in change.steps:
+            if isinstance(step, PutStep) and step.entry != NO_ENTRY:
+                self._packets.remember(positions[step.entry], step.packet)
+        self.engine.written(change, positions, appended.end)
+        if self.log.durable != self._told:
+            self._tell()
+
+    def _tell(self) -> None:
+        """The engine learns how far the log is durable; the log moves that on by itself too."""
+        if self.log.durable != self._told:
+            self._told = self.log.durable
+            self.engine.durable(self._told)
+
+    # Syncing.
+
+    @property
+    def has_unsynced(self) -> bool:
+        """Whether something was written that is not durable."""
+        return self.log.durable < self.log.end
+
+    def begin_sync(self) -> Syncing | None:
+        """The sync that makes everything so far durable, or None if it is.
+
+        Its `run` may go on elsewhere while more is asked for; `end_sync` takes the result.
+        """
+        return self.log.begin_sync()
+
+    def end_sync(self, syncing: Syncing) -> list[Answer]:
+        """Takes the result of a sync that has run; gives the answers that are due."""
+        self.log.end_sync(syncing)
+        self._tell()
+        return self.perform()
+
+    def settle(self) -> list[Answer]:
+        """Everything that is under way happens; gives the answers."""
+        answers = self.perform()
+        while self.has_unsynced:
+            self.log.sync()
+            self._tell()
+            answers += self.perform()
+        return answers
+
+    # Resources and upkeep.
+
+    def watch_resources(self) -> None:
+        """[MS-MQDMPR] 3.1.7.2.5: looks at disk and memory, and lets the engine throttle."""
+        self.engine.watch_resources(self._disk.free())
+
+    def needs_checkpoint(self) -> bool:
+        """Whether the log has grown enough since the last checkpoint."""
+        wanted = max(self._settings.checkpoint_bytes, CHECKPOINT_RATIO * self._checkpoint_size)
+        return self._grown() >= wanted
+
+    def _grown(self) -> int:
+        """How much the log has grown since the last checkpoint, in bytes."""
+        first = self._contained >> 32
+        grown = sum(each.used for each in self.log.segments() if each.number >= first)
+        return grown - (self._contained & 0xFFFFFFFF if self._contained else 0)
+
+    def begin_checkpoint(self) -> tuple[Checkpointing | None, list[Answer]]:
+        """A snapshot of what has happened, at the end of the log, and answers that came on the way.
+
+        None: too much is under way; another time.
+        """
+        answers: list[Answer] = []
+        for _ in range(SETTLING_ROUNDS_MAX):
+            answers += self.settle()
+            if self.engine.state.is_settled and not self.has_unsynced:
+                break
+        else:
+            return None, answers
+        sections = tuple(Section(*each) for each in take_snapshot(self.engine.state))
+        checkpoint = Checkpoint(
+            number=self._checkpoint_number + 1,
+            position=self.log.end,
+            next_sequence=self.log.next_sequence,
+            sections=sections,
+        )
+        store_id = self.engine.state.guid
+        return Checkpointing(self._disk, store_id, checkpoint, self._superfluous()), answers
+
+    def _superfluous(self) -> tuple[int, ...]:
+        """The oldest segments, those in which nothing lives that a snapshot of now mentions."""
+        numbers = []
+        for segment in self.log.segments()[:-1]:
+            if segment.living:
+                break
+            numbers.append(segment.number)
+        return tuple(numbers)
+
+    def end_checkpoint(self, done: Checkpointing) -> None:
+        """A checkpoint is durable: segments that it makes superfluous go."""
+        checkpoint = done.checkpoint
+        self._checkpoint_number = checkpoint.number
+        self._checkpoint_size = sum(len(each.data) for each in checkpoint.sections)
+        self._contained = checkpoint.position
+        for number in done.superfluous:
+            self.log.drop(number)
+
+    def is_wasteful(self) -> bool:
+        """Whether more than half of the log is dead, the newest segments aside."""
+        segments = self.log.segments()
+        used = sum(each.used for each in segments)
+        living = sum(each.living for each in segments)
+        return len(segments) > 2 and used - living > living + segments[-1].used
+
+    def relocate_some(self) -> tuple[bool, list[Answer]]:
+        """Copies some of what lives in the oldest segment to the end of the log.
+
+        Gives whether there is more to copy, and answers that came on the way. When there is no
+        more, the next checkpoint lets the segment go.
+        """
+        if self._relocation is None:
+            self._relocation = Relocation(self.engine.state, self.log.segments()[0].number)
+        if self._relocation.go_on():
+            return True, self.perform()
+        self._relocation = None
+        return False, self.perform()

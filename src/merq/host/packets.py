@@ -1,0 +1,72 @@
+"""Packets by the position of their record, from the log, the latest from memory."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+from merq.engine.records import PUT_HEADER_SIZE
+from merq.store.log import Log
+
+CACHE_BYTES: Final = 64 << 20
+"""Packets that were written lately are kept in memory up to this."""
+
+
+class LogPackets:
+    """What the engine needs of the log."""
+
+    def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
+        self._log: Log | None = None
+        self._cache: dict[int, bytes] = {}
+        self._cached = 0
+        self._most = cache_bytes
+        self._living: dict[int, int] = {}
+
+    def attach(self, log: Log) -> None:
+        """The log is open: what was counted while it was read is counted there."""
+        self._log = log
+        for segment, size in self._living.items():
+            if size:
+                log.keep(segment << 32, size)
+        self._living.clear()
+
+    def remember(self, position: int, packet: bytes) -> None:
+        """A packet that was just written."""
+        self._cache[position] = packet
+        self._cached += len(packet)
+        while self._cached > self._most:
+            oldest = next(iter(self._cache))
+            self._cached -= len(self._cache.pop(oldest))
+
+    def read(self, position: int, size: int) -> bytes:
+        """The packet in the record there."""
+        found = self._cache.get(position)
+        if found is not None:
+            return found
+        assert self._log is not None, "packets are read when the log is open"
+        return self._log.read(position, PUT_HEADER_SIZE + size)[PUT_HEADER_SIZE:]
+
+    def keep(self, position: int, size: int) -> None:
+        """The packet is needed."""
+        if self._log is None:
+            segment = position >> 32
+            self._living[segment] = self._living.get(segment, 0) + size
+        else:
+            self._log.keep(position, size)
+
+    def keep_all(self, positions: array[int], sizes: array[int]) -> None:
+        """All these packets are needed; this is for opening, when they are counted only."""
+        living = self._living
+        for position, size in zip(positions, sizes, strict=True):
+            segment = position >> 32
+            living[segment] = living.get(segment, 0) + size
+
+    def release(self, position: int, size: int) -> None:
+        """The packet is needed no more."""
+        found = self._cache.pop(position, None)
+        if found is not None:
+            self._cached -= len(found)
+        if self._log is None:
+            self._living[position >> 32] -= size
+        else:
+            self._log.release(position, size)
