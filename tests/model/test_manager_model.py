@@ -266,7 +266,7 @@ class Engine(RuleBasedStateMachine):
     @rule(name=names, how=st.sampled_from(["new", "peek", "next", "receive"]))
     def use_cursor(self, name: str, how: str) -> None:
         if how == "new" and self.usable(name) is not None:
-            cursor = self.world.engine.open_cursor(1, self.number(name))
+            cursor = self.world.engine.open_cursor(self.number(name))
             self.cursor = (name, self.model.queues[name], cursor)
             self.cursor_at, self.cursor_read = (-1, -1), False
         if self.cursor is None or self.usable(self.cursor[0]) is not self.cursor[1]:

@@ -351,7 +351,7 @@ class Cursor:
         self._driver = driver
         self._number = number
         self._handle = handle
-        self._cursor: EngineCursor = driver.look(lambda engine: engine.open_cursor(handle, number))
+        self._cursor: EngineCursor = driver.look(lambda engine: engine.open_cursor(number, handle))
 
     def peek(self, *, timeout: float | None = 0) -> ReceivedMessage:
         """The message at the cursor, which stays; at first, the first message."""
@@ -383,7 +383,7 @@ class Cursor:
 
     def close(self) -> None:
         """The cursor is not needed any more."""
-        self._driver.look(lambda engine: engine.close_cursor(self._cursor))
+        self._driver.look(lambda engine: engine.close_cursor(self._cursor, self._handle))
 
     def _peek(self, timeout: float | None, *, next_one: bool) -> ReceivedMessage:
         return _one(

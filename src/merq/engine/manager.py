@@ -46,6 +46,7 @@ class QueueManager:
         self.readers = Readers(self.state, self.transactions)
         self.administration = Administration(self.state, self.readers)
         self.opened = Opened()
+        self._cursor_count = 0
 
     # Being driven.
 
@@ -162,24 +163,25 @@ class QueueManager:
         self.readers.cancel_handle(opened.queue, handle)
         self.opened.remove(opened)
 
-    def open_cursor(self, handle: int, number: int) -> Cursor:
+    def open_cursor(self, number: int, handle: int = 0) -> Cursor:
         """[MS-MQDMPR] 3.1.7.1.1: a cursor before the first message."""
-        cursor = Cursor(handle, self.queue(number).positions)
         opened = self._descriptor(handle)
+        self._cursor_count += 1
+        cursor = Cursor(self._cursor_count, self.queue(number).positions)
         if opened is not None:
             if len(opened.cursors) >= CURSORS_MAX:
                 raise MessageQueueError(
                     HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
                     f"{CURSORS_MAX} cursors are open on this queue: close some",
                 )
-            opened.cursors[id(cursor)] = cursor
+            opened.cursors[cursor.handle] = cursor
         return cursor
 
-    def close_cursor(self, cursor: Cursor) -> None:
+    def close_cursor(self, cursor: Cursor, handle: int = 0) -> None:
         """[MS-MQDMPR] 3.1.7.1.2: a cursor is not needed any more."""
-        opened = self._descriptor(cursor.handle)
+        opened = self._descriptor(handle)
         if opened is not None:
-            opened.cursors.pop(id(cursor), None)
+            opened.cursors.pop(cursor.handle, None)
 
     def _descriptor(self, handle: int) -> Descriptor | None:
         return self.opened.get(handle) if handle else None

@@ -56,9 +56,9 @@ class Senders:
         The answer comes when the messages are as safe as they were to be.
         """
         check_use(queue, transaction=transaction)
-        views = [_checked(packet) for packet in packets]
-        note = self._note(dead_letter)
         added = TRANSACTION_HEADER_SIZE if transaction else 0
+        views = [_checked(packet, added) for packet in packets]
+        note = self._note(dead_letter)
         total = sum(map(len, packets)) + added * len(packets)
         self._check_room(queue, total, len(packets))
         within = self._within(transaction, len(packets))
@@ -81,10 +81,10 @@ class Senders:
 
         The copies have one message id, which is the answer.
         """
-        views = [_checked(packet) for _, packet in destinations]
+        added = TRANSACTION_HEADER_SIZE if transaction else 0
+        views = [_checked(packet, added) for _, packet in destinations]
         note = self._note(dead_letter)
         self._refuse_unreachable([name for name, _ in destinations], transaction)
-        added = TRANSACTION_HEADER_SIZE if transaction else 0
         for name, packet in destinations:
             queue, _ = outgoing.local_queue(self._state, name)
             self._check_room(queue, len(packet) + added, len(destinations))
@@ -214,8 +214,8 @@ def check_use(queue: Queue, *, transaction: int) -> None:
     )
 
 
-def _checked(packet: bytes) -> MessageView:
-    """An application's packet, if it can become a message."""
+def _checked(packet: bytes, added: int) -> MessageView:
+    """An application's packet, if it can become a message that is larger by so many bytes."""
     try:
         view = MessageView(packet)
     except WireError as wrong:
@@ -225,10 +225,10 @@ def _checked(packet: bytes) -> MessageView:
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
             "transaction and session are for the queue manager to say, not for the packet",
         )
-    if len(packet) > PACKET_SIZE_MAX - TRANSACTION_HEADER_SIZE:
+    size = len(packet) + added
+    if size > PACKET_SIZE_MAX:
         raise MessageQueueError(
             HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-            f"the packet has {len(packet)} bytes, at most "
-            f"{PACKET_SIZE_MAX - TRANSACTION_HEADER_SIZE} may travel",
+            f"the packet would have {size} bytes, at most {PACKET_SIZE_MAX} may travel",
         )
     return view

@@ -225,7 +225,7 @@ class State:
             case RemoveStep() | MoveStep():
                 self.give_back(step.queue, step.lookup_id)
             case GiveBackStep():
-                self._carry_out(step, Change())
+                self._return(step)
             case PurgeStep():
                 place = step.queue.positions.get(step.lookup_id)
                 if place is not None and place.state == PURGE_PENDING:
@@ -331,7 +331,7 @@ class State:
                 self._carry_out(step, change)
             self.effects += change.answers
 
-    def _carry_out(self, step: Step, change: Change) -> None:  # noqa: C901 - as above
+    def _carry_out(self, step: Step, change: Change) -> None:
         match step:
             case PutStep():
                 self._put(step, change)
@@ -340,9 +340,7 @@ class State:
             case MoveStep():
                 self.move(step.queue, step.lookup_id, step.target)
             case GiveBackStep():
-                if step.note is not None:
-                    step.queue.notes[step.lookup_id] = step.note
-                self.give_back(step.queue, step.lookup_id)
+                self._return(step)
             case PurgeStep():
                 self.note(step.queue, step.lookup_id, step.note)
             case RelocateStep():
@@ -360,6 +358,13 @@ class State:
                 self.transactions.pop(step.transaction.number, None)
             case _:
                 assert_never(step)
+
+    def _return(self, step: GiveBackStep) -> None:
+        if step.queue.positions.get(step.lookup_id) is None:
+            return  # the queue was deleted meanwhile
+        if step.note is not None:
+            step.queue.notes[step.lookup_id] = step.note
+        self.give_back(step.queue, step.lookup_id)
 
     def _put(self, step: PutStep, change: Change) -> None:
         packet, queue = step.packet, step.queue

@@ -22,7 +22,6 @@ from merq.store.records import (
     FRAME_HEADER_SIZE,
     FRAME_PAYLOAD_MAX,
     RECORD_HEADER_SIZE,
-    Record,
     pack_frame,
 )
 

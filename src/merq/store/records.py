@@ -58,7 +58,9 @@ class FrameHeader:
         return FRAME_HEADER_SIZE + self.payload_size + -self.payload_size % FRAME_ALIGNMENT
 
 
-def pack_frame(records: Sequence[tuple[int, bytes]], sequence: int, durable: int) -> tuple[bytes, list[int]]:
+def pack_frame(
+    records: Sequence[tuple[int, bytes]], sequence: int, durable: int
+) -> tuple[bytes, list[int]]:
     """A whole frame, and where in it each record's data begins."""
     parts: list[bytes] = [b""]
     places: list[int] = []

@@ -15,7 +15,7 @@ import pytest
 
 import merq
 from merq.client.embedded import Driver
-from merq.client.queues import Manager
+from merq.client.manager import Manager
 from merq.engine.reading import Seek
 from merq.engine.state import Limits
 from merq.errors import MessageQueueError, StoreInUse
@@ -291,7 +291,7 @@ def test_a_transaction_of_another_queue_manager_is_refused(
     mine = manager.transaction()
     with merq.open(tmp_path / "other") as other:
         theirs = other.transaction()
-        assert theirs.identifier == mine.identifier
+        assert theirs.number == mine.number
         refused(HResult.MQ_ERROR_TRANSACTION_USAGE, lambda: queue.send("x", tx=theirs))
         refused(HResult.MQ_ERROR_TRANSACTION_USAGE, lambda: queue.receive(timeout=0, tx=theirs))
     mine.commit()

@@ -12,13 +12,13 @@ import pytest
 
 import merq
 from merq.client.embedded import Driver
-from merq.client.queues import Manager
+from merq.client.manager import Manager
 from merq.engine.reading import Seek
 from merq.engine.state import Limits
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.hresult import HResult
 from merq.testing.disk import Operation, SimulatedDisk
-from unit.client.using_managers import ORDERS, SMALL, refused, waiting_at
+from unit.client.using_managers import ORDERS, SMALL, SMALL_CHECKPOINTS, refused, waiting_at
 
 
 @pytest.fixture
@@ -127,9 +127,9 @@ def test_those_who_wait_for_the_disk_are_answered_when_it_becomes_full() -> None
             first = pool.submit(queue.send, "1", recoverable=True)
             assert held.wait(10)
             with ThreadPoolExecutor(thread_name_prefix="other") as others:
-                end = manager._driver._log.end
+                end = manager._driver._host.log.end
                 second = others.submit(queue.send, "2", recoverable=True)
-                while manager._driver._log.end == end:
+                while manager._driver._host.log.end == end:
                     time.sleep(0.001)
                 disk.capacity = disk.used
                 third = others.submit(queue.send, "3" * 5000, recoverable=True)
@@ -174,7 +174,7 @@ def test_closing_answers_those_whose_messages_are_on_their_way_to_the_disk(
 
 def test_a_wasteful_log_on_a_full_disk_does_not_stop_the_queue_manager() -> None:
     disk = SimulatedDisk(reserves=False)
-    manager = Manager(Driver(disk, "here", Limits(), SMALL, checkpoint_bytes=1 << 16), "here")
+    manager = Manager(Driver(disk, "here", Limits(), SMALL_CHECKPOINTS), "here")
     with manager:
         queue = manager.create_queue(ORDERS)
         queue.send("x" * 20_000, recoverable=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 import merq
-from merq.client.queues import Manager
+from merq.client.manager import Manager
 from merq.errors import MessageQueueError
+from merq.host import HostSettings
 from merq.store.log import LogSettings
 
 ORDERS = r".\private$\orders"
-SMALL = LogSettings(segment_size=1 << 16, reserve_step=1 << 12)
+SMALL = HostSettings(log=LogSettings(segment_size=1 << 16, reserve_step=1 << 12))
+SMALL_CHECKPOINTS = replace(SMALL, checkpoint_bytes=1 << 16)
 
 
 def refused(code: int, ask: Callable[[], object]) -> MessageQueueError:

@@ -6,17 +6,20 @@ what was durable into a new engine.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from merq.engine.changes import Answer, Delivered, Result
-from merq.engine.manager import QueueManager, QueueSettings
+from merq.engine.administration import QueueSettings
+from merq.engine.changes import Answer, Change, Delivered, Result
+from merq.engine.manager import QueueManager
 from merq.engine.reading import First, Selector
-from merq.engine.records import Entry
+from merq.engine.records import PUT_HEADER_SIZE, Entry
+from merq.engine.sending import refusal
 from merq.engine.state import Limits
-from merq.errors import MessageQueueError
+from merq.errors import MessageQueueError, WireError
 from merq.hresult import HResult
-from merq.wire.build import Outline
+from merq.wire.build import Outline, build_packet
 from merq.wire.view import MessageView
 
 GUID = UUID("11111111-2222-3333-4444-555555555555")
@@ -34,13 +37,18 @@ class MemoryPackets:
 
     def read(self, position: int, size: int) -> bytes:
         base = position // FRAME_SPACE * FRAME_SPACE
-        data = self.bytes_at[base][position - base : position - base + size]
+        start = position - base + PUT_HEADER_SIZE
+        data = self.bytes_at[base][start : start + size]
         assert len(data) == size
         return data
 
     def keep(self, position: int, size: int) -> None:
         assert position not in self.kept, "a packet is kept once"
         self.kept[position] = size
+
+    def keep_all(self, positions: array[int], sizes: array[int]) -> None:
+        for position, size in zip(positions, sizes, strict=True):
+            self.keep(position, size)
 
     def release(self, position: int, size: int) -> None:
         assert self.kept.pop(position) == size, "what is released was kept"
@@ -84,7 +92,7 @@ class World:
             for entry, position in zip(frame.entries, frame.positions, strict=True):
                 self.engine.replay(entry.kind, memoryview(entry.data), position)
         self.engine.tick(self.now)
-        self.engine.provision(UUID(int=77 << 64))
+        self.engine.start(UUID(int=77 << 64))
         self.perform()
         self.sync()
 
@@ -103,13 +111,14 @@ class World:
                 elif self.full:
                     self.full -= 1
                     error = MessageQueueError(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED, "full")
-                    self.engine.failed(effect.change, error)
+                    self.engine.failed(effect, error)
                 else:
-                    self._write(effect.change.entries, effect.change)
+                    self._write(effect)
             if self.durable_at_once:
                 self._become_durable()
 
-    def _write(self, entries: list[Entry], change: object) -> None:
+    def _write(self, change: Change) -> None:
+        entries = change.entries
         base = (len(self.log) + 1) * FRAME_SPACE
         positions, at = [], base
         for entry in entries:
@@ -118,7 +127,7 @@ class World:
         frame = Written(list(entries), tuple(positions), at)
         self.log.append(frame)
         self._lay_out(frame)
-        self.engine.written(change, frame.positions, frame.end)  # type: ignore[arg-type]
+        self.engine.written(change, frame.positions, frame.end)
 
     def _become_durable(self) -> None:
         if self.durable_frames < len(self.log):
@@ -172,16 +181,20 @@ class World:
     def outline(self, number: int, **fields: object) -> Outline:
         path = self.engine.queue(number).properties.path_name
         return Outline(
-            source_queue_manager=bytes(16),
-            message_ordinal=0,
-            sent_time=0,
             destination=f"OS:{path}",
             **fields,  # type: ignore[arg-type]
         )
 
+    def packet(self, number: int, **fields: object) -> bytes:
+        """A packet as an application makes it; what cannot be is refused as it would be there."""
+        try:
+            return build_packet(self.outline(number, **fields))
+        except WireError as wrong:
+            raise refusal(wrong) from wrong
+
     def send(self, number: int, transaction: int = 0, **fields: object) -> int:
         request = self.next_request()
-        self.engine.send(request, number, self.outline(number, **fields), transaction)
+        self.engine.send(request, number, [self.packet(number, **fields)], transaction)
         self.perform()
         return request
 

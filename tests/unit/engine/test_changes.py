@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from merq.engine import records
-from merq.engine.changes import Answer, Change, Write
+from merq.engine.changes import Answer, Change
 from merq.engine.records import Entry
 from unit.engine.engine_world import World
 
 
 def test_a_change_without_entries_is_ready_and_one_with_entries_when_they_are_durable() -> None:
     assert Change().is_ready(0)
-    change = Change(entries=[Entry(records.REMOVE, b"")])
+    change = Change()
+    change.entries.append(Entry(records.REMOVE, b""))
     assert not change.is_ready(1 << 60)
     change.end = 100
     assert not change.is_ready(99)
@@ -62,14 +63,14 @@ def test_a_change_that_failed_does_not_hold_up_those_behind_it() -> None:
 def test_writing_comes_before_answering_among_the_effects() -> None:
     world = World()
     number = world.create("orders")
-    world.engine.send(1000, number, world.outline(number, recoverable=True))
+    world.engine.send(1000, number, [world.packet(number, recoverable=True)])
     (effect,) = world.engine.take_effects()
-    assert isinstance(effect, Write)
-    assert effect.change.answers[0].request == 1000
+    assert isinstance(effect, Change)
+    assert effect.answers[0].request == 1000
     assert world.engine.take_effects() == []
-    world.engine.send(1001, number, world.outline(number))
+    world.engine.send(1001, number, [world.packet(number)])
     assert world.engine.take_effects() == []
-    world._write(effect.change.entries, effect.change)
+    world._write(effect)
     world._become_durable()
     told = world.engine.take_effects()
     assert [each.request for each in told if isinstance(each, Answer)] == [1000, 1001]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from merq.engine.manager import FIRST_PRIVATE_NUMBER, QueueSettings
+from merq.engine.administration import FIRST_PRIVATE_NUMBER, QueueSettings
 from merq.engine.reading import ByLookup, ByMessageId, First
 from merq.engine.state import Limits
 from merq.errors import MessageQueueError
@@ -261,7 +261,7 @@ def test_a_message_beyond_the_computers_quota_is_refused() -> None:
 def test_a_throttled_queue_manager_takes_no_messages_but_gives_them(world: World) -> None:
     number = world.create("orders")
     world.send(number, body=b"before")
-    world.engine.state.throttled = True
+    world.engine.watch_resources(0)
     refused(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, lambda: world.send(number))
     assert world.body(world.receive(number)) == b"before"
 
@@ -493,9 +493,10 @@ def test_numbers_whose_reservation_found_no_room_are_reserved_by_who_comes_next(
     assert isinstance(number, int)
     # Two sends are planned before the first, which carries the reservation, is written.
     first, second = world.next_request(), world.next_request()
-    outline = world.outline(number, recoverable=True, body=b"1")
-    world.engine.send(first, number, outline)
-    world.engine.send(second, number, world.outline(number, recoverable=not express, body=b"2"))
+    packet = world.packet(number, recoverable=True, body=b"1")
+    world.engine.send(first, number, [packet])
+    packet = world.packet(number, recoverable=not express, body=b"2")
+    world.engine.send(second, number, [packet])
     world.full = 1
     world.perform()
     world.sync()

@@ -200,7 +200,7 @@ def test_a_cursor_walks_over_the_queue_and_takes_where_it_stands(world: World) -
     number = world.create("orders")
     for body in (b"a", b"b", b"c"):
         world.send(number, body=body)
-    cursor = world.engine.open_cursor(1, number)
+    cursor = world.engine.open_cursor(number)
     early = world.peek(number, ByCursor(cursor, next_one=True))
     assert world.code(early) == HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
     assert world.body(world.peek(number, ByCursor(cursor))) == b"a"
@@ -215,12 +215,12 @@ def test_a_cursor_walks_over_the_queue_and_takes_where_it_stands(world: World) -
 def test_a_cursor_says_when_its_message_was_taken_or_there_is_none(world: World) -> None:
     number = world.create("orders")
     world.send(number, body=b"a")
-    cursor = world.engine.open_cursor(1, number)
+    cursor = world.engine.open_cursor(number)
     world.peek(number, ByCursor(cursor))
     world.receive(number)
     taken = world.receive(number, ByCursor(cursor))
     assert world.code(taken) == HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED
-    other = world.engine.open_cursor(2, number)
+    other = world.engine.open_cursor(number)
     none = world.receive(number, ByCursor(other))
     assert world.code(none) == HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 
@@ -231,7 +231,7 @@ def test_a_cursor_waits_for_the_next_message_and_goes_on_after_waiting_in_vain(
 ) -> None:
     number = world.create("orders")
     world.send(number, body=b"a")
-    cursor = world.engine.open_cursor(1, number)
+    cursor = world.engine.open_cursor(number)
     world.peek(number, ByCursor(cursor))
     waiting = world.peek(number, ByCursor(cursor, next_one=True), wait=True)
     assert not world.answered(waiting)
