@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from merq.client.messages import PROPERTIES, Message
 from merq.engine.sending import refusal
 from merq.errors import MessageQueueError, NameSyntaxError, WireError
 from merq.hresult import HResult
-from merq.model.body import encode_body
+from merq.model.body import VT_ARRAY_OF_BYTES, Value, encode_body
 from merq.model.names import DirectName, parse_direct_name, parse_path_name
 from merq.wire.build import Destination, Outline, Template, build_packet
 
@@ -25,10 +25,10 @@ class Packer:
 
     def __init__(self, destination: Destination) -> None:
         self._destination = destination
-        self._templates: dict[tuple[object, ...], Template] = {}
+        self._templates: dict[object, Kind] = {}
 
-    def pack(self, message: Message) -> bytes:
-        """The packet of a message.
+    def kind_of(self, message: Message) -> Kind:
+        """How messages like this one are packed.
 
         Raises:
             MessageQueueError: A property is not what it can be; the text says which and why.
@@ -37,19 +37,23 @@ class Packer:
         # True equals 1, but is not one: the types are part of what was checked.
         key = (values, tuple(map(type, values)))
         try:
-            template = self._templates.get(key)
+            known = self._templates.get(key)
         except TypeError:
             message.check()  # says which one is of no type that a property has
             raise
-        if template is None:
-            template = self._templates_with(key, message)
-        body_type, body = encode_body(message.body)
-        try:
-            return template.fill(body, body_type)
-        except WireError as wrong:
-            raise refusal(wrong) from wrong
+        return known or self._remember(key, message)
 
-    def _templates_with(self, key: tuple[object, ...], message: Message) -> Template:
+    def kind_with(self, properties: dict[str, Any]) -> Kind:
+        """How messages with these properties, as Message has them, are packed."""
+        values = properties.values()
+        key = (*properties, *values, *map(type, values))
+        try:
+            known = self._templates.get(key)
+        except TypeError:
+            return self.kind_of(Message(**properties))
+        return known or self._remember(key, Message(**properties))
+
+    def _remember(self, key: object, message: Message) -> Kind:
         message.check()
         try:
             template = Template(outline(message, self._destination))
@@ -57,8 +61,33 @@ class Packer:
             raise refusal(wrong) from wrong
         if len(self._templates) >= TEMPLATES_MAX:
             self._templates.clear()
-        self._templates[key] = template
-        return template
+        self._templates[key] = kind = Kind(template, message.dead_letter_queue)
+        return kind
+
+
+class Kind:
+    """What messages that differ only in their bodies have in common."""
+
+    __slots__ = ("_template", "dead_letter_queue")
+
+    def __init__(self, template: Template, dead_letter_queue: str) -> None:
+        self._template = template
+        self.dead_letter_queue = dead_letter_queue
+
+    def pack(self, body: Value) -> bytes:
+        """The packet of a message with this body.
+
+        Raises:
+            MessageQueueError: It would be too large, or is of no type that a body has.
+        """
+        if type(body) is bytes:
+            body_type, data = VT_ARRAY_OF_BYTES, body
+        else:
+            body_type, data = encode_body(body)
+        try:
+            return self._template.fill(data, body_type)
+        except WireError as wrong:
+            raise refusal(wrong) from wrong
 
 
 def pack_copies(message: Message, destinations: tuple[Destination, ...]) -> list[bytes]:

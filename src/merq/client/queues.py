@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
@@ -130,8 +131,13 @@ class Queue:
             tx: The transaction in which it is sent; transactional queues need one.
             **properties: As Message has them, if `body` is not one.
         """
-        message = message_of(body, properties)
-        return self._send([message], message.dead_letter_queue, tx)[0]
+        packer = self._packer or self._find_packer()
+        if isinstance(body, Message):
+            _refuse_both(properties)
+            kind, body = packer.kind_of(body), body.body
+        else:
+            kind = packer.kind_with(properties)
+        return id_text(self._send([kind.pack(body)], kind.dead_letter_queue, tx))
 
     def send_many(
         self,
@@ -141,24 +147,32 @@ class Queue:
         **properties: Any,
     ) -> list[str]:
         """Sends many messages at once, all or none of them; much faster than one at a time."""
-        messages = [message_of(body, properties) for body in bodies]
-        if not messages:
+        packer = self._packer or self._find_packer()
+        common = packer.kind_with(properties)
+        dead_letters: dict[str, None] = {}
+        packets: list[bytes] = []
+        for body in bodies:
+            if isinstance(body, Message):
+                _refuse_both(properties)
+                kind = packer.kind_of(body)
+                packets.append(kind.pack(body.body))
+            else:
+                kind = common
+                packets.append(kind.pack(body))
+            dead_letters[kind.dead_letter_queue] = None
+        if not packets:
             return []
-        dead_letters = {message.dead_letter_queue for message in messages}
         if len(dead_letters) > 1:
             raise MessageQueueError(
                 HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
                 "messages that are sent at once have one dead_letter_queue, not "
-                + " and ".join(sorted(map(repr, dead_letters))),
+                + " and ".join(map(repr, dead_letters)),
             )
-        return self._send(messages, dead_letters.pop(), tx)
+        ids = self._send(packets, next(iter(dead_letters)), tx)
+        return [id_text(ids[at : at + 20]) for at in range(0, len(ids), 20)]
 
-    def _send(self, messages: list[Message], dead_letter: str, tx: Transaction | None) -> list[str]:
-        packer = self._packer
-        if packer is None:
-            packer = self._packer = self._driver.look(self._new_packer)
-        packets = [packer.pack(message) for message in messages]
-        transaction = number_within(tx, self._driver)
+    def _send(self, packets: list[bytes], dead_letter: str, tx: Transaction | None) -> bytes:
+        transaction = 0 if tx is None else tx.within(self._driver)
         engine = self._driver.engine
         ids = self._driver.run(
             lambda request: engine.send(
@@ -166,7 +180,11 @@ class Queue:
             )
         )
         assert isinstance(ids, bytes)
-        return [id_text(ids[at : at + 20]) for at in range(0, len(ids), 20)]
+        return ids
+
+    def _find_packer(self) -> Packer:
+        self._packer = self._driver.look(self._new_packer)
+        return self._packer
 
     def _new_packer(self, engine: QueueManager) -> Packer:
         path = engine.queue(self._number).properties.path_name
@@ -426,12 +444,16 @@ class OutgoingQueue(Queue):
 def message_of(body: Value | Message, properties: dict[str, Any]) -> Message:
     """What is to be sent: a Message, or a body with properties."""
     if isinstance(body, Message):
-        if properties:
-            raise TypeError(
-                f"a Message has its own properties: {', '.join(properties)} cannot be given too"
-            )
+        _refuse_both(properties)
         return body
     return Message(body=body, **properties)
+
+
+def _refuse_both(properties: dict[str, Any]) -> None:
+    if properties:
+        raise TypeError(
+            f"a Message has its own properties: {', '.join(properties)} cannot be given too"
+        )
 
 
 def _one(result: Result) -> ReceivedMessage:
@@ -462,8 +484,12 @@ def _correlation(correlation_id: object) -> bytes:
 
 def id_text(message_id: bytes) -> str:
     r"""A message id of 20 bytes as `{guid}\n`."""
-    guid, ordinal = UUID(bytes_le=message_id[:16]), int.from_bytes(message_id[16:], "little")
-    return f"{{{guid}}}\\{ordinal}"
+    return _braced(message_id[:16]) + str(int.from_bytes(message_id[16:], "little"))
+
+
+@lru_cache(maxsize=1024)
+def _braced(guid: bytes) -> str:
+    return f"{{{UUID(bytes_le=guid)}}}\\"
 
 
 def id_bytes(message_id: str) -> bytes:

@@ -124,7 +124,7 @@ class Administration:
                 continue  # a prepared transaction has it
             queue.positions.set_state(lookup_id, PURGE_PENDING)
             view = MessageView(self._state.packet_of(place))
-            notices.take(change, queue, place, view)
+            notices.take(change, queue, place)
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
             notices.lost(self._state, change, queue, view, reason, queue.notes[lookup_id])
         if change.steps:
@@ -262,10 +262,10 @@ class Administration:
             queue.positions.set_state(lookup_id, PURGE_PENDING)
             if place.state == LOCKED:
                 marked = note._replace(purged=True)
-                notices.write_note(change, queue, lookup_id, marked, view)
+                notices.write_note(change, queue, place, marked)
                 change.steps.append(PurgeStep(queue, lookup_id, marked))
             else:
-                notices.take(change, queue, place, view)
+                notices.take(change, queue, place)
                 notices.lost(self._state, change, queue, view, reason, note)
         self._state.submit(change)
 

@@ -351,7 +351,7 @@ class QueueManager:
             return  # somebody has it; if it is given back, it is looked at again
         queue.positions.set_state(lookup_id, PURGE_PENDING)
         view = MessageView(self.state.packet_of(place))
-        notices.take(change, queue, place, view)
+        notices.take(change, queue, place)
         reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
         if queue.is_outgoing:
             reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT

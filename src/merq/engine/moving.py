@@ -12,10 +12,9 @@ from merq.engine import records
 from merq.engine.changes import Answer, Change, MoveStep
 from merq.engine.positions import AVAILABLE, LOCKED, Place
 from merq.engine.queue import UNLIMITED, Queue, QueueKind, QueueProperties
-from merq.engine.state import State
+from merq.engine.state import MEMORY, State
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
-from merq.wire.view import MessageView
 
 FIRST_SUBQUEUE_NUMBER: Final = 0x40000000
 SUBQUEUES_MAX: Final = 0x00FFFFFF
@@ -75,7 +74,7 @@ def move(state: State, request: int, source: Queue, lookup_id: int, target: Queu
     place = movable(source, lookup_id)
     change = Change()
     source.positions.set_state(lookup_id, LOCKED)
-    if MessageView(state.packet_of(place)).delivery_mode:
+    if not place.location & MEMORY:
         change.entries.append(records.move(source.number, target.number, lookup_id))
     change.steps.append(MoveStep(source, lookup_id, target))
     change.answers.append(Answer(request, None))

@@ -12,7 +12,7 @@ from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveStep
 from merq.engine.positions import Place
 from merq.engine.queue import NO_NOTE, Note, Queue, QueueKind
-from merq.engine.state import KEEPING, State
+from merq.engine.state import KEEPING, MEMORY, State
 from merq.errors import NameSyntaxError
 from merq.model.message_class import MessageClass
 from merq.model.names import DirectName, parse_direct_name, parse_path_name
@@ -37,23 +37,27 @@ _ABOUT_RECEIVING: Final = 0x4000
 
 def put(state: State, change: Change, queue: Queue, view: MessageView) -> int:
     """Plans that a packet comes into a queue; gives its lookup identifier."""
-    return put_packet(state, change, queue, view, view.packet)
+    return put_packet(
+        state, change, queue, view.packet, view.base_flags & 7, recoverable=view.delivery_mode != 0
+    )
 
 
 def put_packet(
     state: State,
     change: Change,
     queue: Queue,
-    view: MessageView,
     packet: bytes,
+    priority: int,
+    *,
+    recoverable: bool,
     note: Note | None = None,
 ) -> int:
-    """The same for a packet that differs from the view's only in what was stamped on it."""
-    lookup_id = state.numbers.lookup_id(view.base_flags & 7, change)
+    """The same for a packet of which all that matters is known."""
+    lookup_id = state.numbers.lookup_id(priority, change)
     entry = NO_ENTRY
-    if view.delivery_mode:
+    if recoverable:
         entry = len(change.entries)
-        change.entries.append(records.put(queue.number, state.now, lookup_id, packet))
+        change.entries.append(records.put(queue.properties.number, state.now, lookup_id, packet))
         if note is not None:
             change.entries.append(_note(queue, lookup_id, note))
     size = len(packet)
@@ -69,16 +73,16 @@ def _note(queue: Queue, lookup_id: int, note: Note) -> records.Entry:
     )
 
 
-def write_note(change: Change, queue: Queue, lookup_id: int, note: Note, view: MessageView) -> None:
+def write_note(change: Change, queue: Queue, place: Place, note: Note) -> None:
     """Plans that something is known of a message; only of what survives it is written."""
-    if view.delivery_mode:
-        change.entries.append(_note(queue, lookup_id, note))
+    if not place.location & MEMORY:
+        change.entries.append(_note(queue, place.lookup_id, note))
 
 
-def take(change: Change, queue: Queue, place: Place, view: MessageView) -> None:
+def take(change: Change, queue: Queue, place: Place) -> None:
     """Plans that a message leaves a queue."""
-    if view.delivery_mode:
-        change.entries.append(records.remove(queue.number, place.lookup_id))
+    if not place.location & MEMORY:
+        change.entries.append(records.remove(queue.properties.number, place.lookup_id))
     change.steps.append(RemoveStep(queue, place.lookup_id))
 
 
@@ -90,13 +94,20 @@ def arrived(state: State, change: Change, view: MessageView) -> None:
         _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
 
-def received(state: State, change: Change, queue: Queue, view: MessageView) -> None:
+def is_quiet(queue: Queue, packet: bytes) -> bool:
+    """Whether nobody wants to know that a message was received: no journal, no acknowledgment."""
+    # UserHeader.Flags, byte 1: bits 13 to 15 are the type of the administration queue.
+    return not (queue.properties.journaling or queue.properties.owner or packet[61] & 0xE0)
+
+
+def received(state: State, change: Change, queue: Queue, packet: bytes) -> None:
     """A message was taken by a receiver: target journal and acknowledgment."""
     if queue.properties.kind in KEEPING or queue.is_outgoing:
         return  # what is kept of a message is not the message: its fate was told before
     owner = state.queues[queue.properties.owner] if queue.properties.owner else queue
+    view = MessageView(packet)
     journal = owner.journal
-    if journal is not None and owner.properties.journaling and journal.has_room(len(view.packet)):
+    if journal is not None and owner.properties.journaling and journal.has_room(len(packet)):
         put(state, change, journal, view)
     if view.acknowledgments & POSITIVE_RECEIVE:
         _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
@@ -159,7 +170,7 @@ def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -
         response = view.destination.decode("utf-16-le", "surrogatepass")
     packet = build_packet(
         Outline(
-            source_queue_manager=state.guid.bytes_le,
+            source_queue_manager=state.source,
             message_ordinal=state.numbers.ordinal(change),
             sent_time=state.now,
             destination=name.without_prefix(),

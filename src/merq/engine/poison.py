@@ -10,9 +10,9 @@ from typing import Final
 
 from merq.engine import moving, notices, records
 from merq.engine.changes import Change, MoveStep
+from merq.engine.positions import Place
 from merq.engine.queue import Note, Queue, QueueKind
 from merq.engine.state import State
-from merq.wire.view import MessageView
 
 POISON: Final = "poison"
 """The subqueue."""
@@ -28,13 +28,11 @@ def is_due(queue: Queue, note: Note) -> bool:
     )
 
 
-def set_aside(
-    state: State, change: Change, queue: Queue, lookup_id: int, note: Note, view: MessageView
-) -> None:
+def set_aside(state: State, change: Change, queue: Queue, place: Place, note: Note) -> None:
     """Plans that a message moves to the subqueue."""
     target = moving.subqueue(state, change, queue, POISON)
+    lookup_id = place.lookup_id
     queue.notes[lookup_id] = note
-    notices.write_note(change, queue, lookup_id, note, view)
-    if view.delivery_mode:
-        change.entries.append(records.move(queue.number, target.number, lookup_id))
+    notices.write_note(change, queue, place, note)
+    change.entries.append(records.move(queue.number, target.number, lookup_id))
     change.steps.append(MoveStep(queue, lookup_id, target))

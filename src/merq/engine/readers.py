@@ -67,15 +67,15 @@ class Readers:
             )
         self._held.discard((queue.number, lookup_id))
         change = Change()
-        view = MessageView(self._state.packet_of(place))
         if place.state == PURGE_PENDING:
-            notices.take(change, queue, place, view)
+            notices.take(change, queue, place)
+            view = MessageView(self._state.packet_of(place))
             note = queue.notes.get(lookup_id, NO_NOTE)
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
             notices.lost(self._state, change, queue, view, reason, note)
         elif delete:
-            notices.take(change, queue, place, view)
-            notices.received(self._state, change, queue, view)
+            notices.take(change, queue, place)
+            notices.received(self._state, change, queue, self._state.packet_of(place))
         else:
             self._state.give_back(queue, lookup_id)
         change.answers.append(Answer(request, None))
@@ -178,15 +178,17 @@ class Readers:
                 pass
             elif reader.transaction:
                 transaction = self._transactions.get(reader.transaction)
-                self._transactions.lock(transaction, Receiving(queue, going.lookup_id))
+                quiet = notices.is_quiet(queue, delivered.packet)
+                operation = Receiving(queue, going.lookup_id, is_quiet=quiet)
+                self._transactions.lock(transaction, operation)
             else:
                 queue.positions.set_state(going.lookup_id, LOCKED)
                 if reader.held:
                     self._held.add((queue.number, going.lookup_id))
                 else:
-                    view = MessageView(delivered.packet)
-                    notices.take(change, queue, going, view)
-                    notices.received(state, change, queue, view)
+                    notices.take(change, queue, going)
+                    if not notices.is_quiet(queue, delivered.packet):
+                        notices.received(state, change, queue, delivered.packet)
             if len(found) >= reader.most:
                 break
             if reader.peek:

@@ -22,6 +22,10 @@ from merq.wire.build import TRANSACTION_HEADER_SIZE, stamp
 from merq.wire.headers import PACKET_SIZE_MAX
 from merq.wire.view import MessageView
 
+_DELIVERY: Final = 3 << 5
+_TELLING: Final = 1 << 9 | 7 << 13
+"""[MS-MQMQ] 2.2.19.2: the delivery mode; positive journaling, or an administration queue."""
+
 MESSAGES_AT_ONCE_MAX: Final = 100_000
 """Messages in one request."""
 
@@ -63,11 +67,16 @@ class Senders:
         self._check_room(queue, total, len(packets))
         within = self._within(transaction, len(packets))
         change = Change()
-        ordinal_of = self._state.numbers.ordinal
-        ids = [
-            self._send_one(change, queue, view, within, note, ordinal_of(change)) for view in views
-        ]
-        change.answers.append(Answer(request, b"".join(ids)))
+        numbers = self._state.numbers
+        ids = b""
+        if len(views) == 1:
+            ids = self._send_one(change, queue, views[0], within, note, numbers.ordinal(change))
+        else:
+            ids = b"".join(
+                self._send_one(change, queue, view, within, note, numbers.ordinal(change))
+                for view in views
+            )
+        change.answers.append(Answer(request, ids))
         self._state.submit(change)
 
     def send_to(
@@ -112,17 +121,25 @@ class Senders:
         ordinal: int,
     ) -> bytes:
         state = self._state
-        source = state.guid.bytes_le
-        packet = stamp(view.packet, source, state.now, ordinal)
+        source = state.source
         if within is not None:
-            size = len(packet) + TRANSACTION_HEADER_SIZE
-            operation = Sending(queue, packet, size, note or Note())
-            state.stage(queue, size)
+            operation = Sending(queue, view, state.now, ordinal, note)
+            state.stage(queue, operation.size)
             within.operations.append(operation)
             change.steps.append(StageStep(within, operation))
         else:
-            notices.put_packet(state, change, queue, view, packet, note)
-            if (view.positive_journaling or view.acknowledgments) and not queue.is_outgoing:
+            packet = stamp(view.packet, source, state.now, ordinal)
+            flags = view.user_flags
+            notices.put_packet(
+                state,
+                change,
+                queue,
+                packet,
+                view.base_flags & 7,
+                recoverable=flags & _DELIVERY != 0,
+                note=note,
+            )
+            if flags & _TELLING and queue.properties.kind is not QueueKind.OUTGOING:
                 notices.arrived(state, change, MessageView(packet))
         return source + ordinal.to_bytes(4, "little")
 
@@ -164,7 +181,7 @@ class Senders:
 
     def _check_room(self, queue: Queue | None, size: int, count: int) -> None:
         state = self._state
-        if not 0 < count <= MESSAGES_AT_ONCE_MAX:
+        if not 1 <= count <= MESSAGES_AT_ONCE_MAX:
             raise MessageQueueError(
                 HResult.MQ_ERROR_INVALID_PARAMETER,
                 f"{count} messages at once: from 1 to {MESSAGES_AT_ONCE_MAX} can be sent",

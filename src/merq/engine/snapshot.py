@@ -62,7 +62,7 @@ def take_snapshot(state: State) -> list[tuple[int, bytes]]:
     for queue in queues:
         sections += _notes(queue)
     sections += [
-        (PREPARED, pack_transaction(each))
+        (PREPARED, pack_transaction(each, state.source))
         for each in state.transactions.values()
         if each.phase is Phase.PREPARED
     ]

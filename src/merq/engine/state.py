@@ -99,6 +99,7 @@ class State:
 
     def __init__(self, guid: UUID, name: str, packets: PacketSource, limits: Limits) -> None:
         self.guid = guid
+        self.source = guid.bytes_le
         self.name = name
         self.aliases = frozenset({LOCAL_COMPUTER, "localhost", "127.0.0.1", "::1", name.lower()})
         self.limits = limits
@@ -125,6 +126,11 @@ class State:
         self._last_numbers: dict[int, int] = {}
         self._durable = 0
         self._sources: dict[bytes, int] = {}
+
+    def be(self, guid: UUID) -> None:
+        """Takes the identifier that the store has."""
+        self.guid = guid
+        self.source = guid.bytes_le
 
     @property
     def throttled(self) -> bool:

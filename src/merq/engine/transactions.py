@@ -123,7 +123,7 @@ class Transactions:
         transaction.phase = Phase.PREPARING
         transaction.identifier = identifier
         change = Change()
-        change.entries.append(records.prepare(pack_transaction(transaction)))
+        change.entries.append(records.prepare(pack_transaction(transaction, self._state.source)))
         change.steps.append(PrepareStep(transaction))
         change.answers.append(Answer(request, None))
         self._state.submit(change)
@@ -135,7 +135,7 @@ class Transactions:
             self._refuse_deleted(transaction)
         change = self._ending(transaction)
         sends = [each for each in transaction.operations if isinstance(each, Sending)]
-        lifetime = MessageView(sends[0].packet).time_to_be_received if sends else 0
+        lifetime = sends[0].view.time_to_be_received if sends else 0
         count = 0
         for operation in transaction.operations:
             match operation:
@@ -218,35 +218,30 @@ class Transactions:
     def _send(
         self, change: Change, operation: Sending, place: TransactionPlace, lifetime: int
     ) -> None:
-        state, queue = self._state, operation.queue
+        state, queue, view = self._state, operation.queue, operation.view
         # All messages of a transaction live as long as the first of them, as MSMQ has it.
-        packet = in_transaction(MessageView(operation.packet), place, lifetime)
-        view = MessageView(packet)
+        packet = in_transaction(
+            view, place, lifetime, state.source, operation.sent_time, operation.ordinal
+        )
         state.unstage(queue, operation.size)
         if queue.is_outgoing and queue.number not in state.queues:
             state.plan_queue(change, queue.properties)
-        note = operation.note if operation.note != NO_NOTE else None
-        notices.put_packet(state, change, queue, view, packet, note)
-        if not queue.is_outgoing:
-            notices.arrived(state, change, view)
+        notices.put_packet(state, change, queue, packet, 0, recoverable=True, note=operation.note)
+        if (view.positive_journaling or view.acknowledgments) and not queue.is_outgoing:
+            notices.arrived(state, change, MessageView(packet))
 
     def _receive(self, change: Change, operation: Receiving) -> None:
-        place = operation.queue.positions.get(operation.lookup_id)
+        queue = operation.queue
+        place = queue.positions.get(operation.lookup_id)
         assert place is not None, "a locked message stays"
-        view = MessageView(self._state.packet_of(place))
-        notices.take(change, operation.queue, place, view)
-        notices.received(self._state, change, operation.queue, view)
+        notices.take(change, queue, place)
+        if not operation.is_quiet:
+            notices.received(self._state, change, queue, self._state.packet_of(place))
 
     def _move(self, change: Change, operation: Moving) -> None:
-        if self._view(operation).delivery_mode:
-            source, target = operation.queue.number, operation.target.number
-            change.entries.append(records.move(source, target, operation.lookup_id))
-        change.steps.append(MoveStep(operation.queue, operation.lookup_id, operation.target))
-
-    def _view(self, operation: Receiving | Moving) -> MessageView:
-        place = operation.queue.positions.get(operation.lookup_id)
-        assert place is not None, "a locked message stays"
-        return MessageView(self._state.packet_of(place))
+        queue, target = operation.queue, operation.target
+        change.entries.append(records.move(queue.number, target.number, operation.lookup_id))
+        change.steps.append(MoveStep(queue, operation.lookup_id, target))
 
     def _give_back(self, change: Change, further: Change, operation: Operation) -> None:
         """A message goes back to its place; or away, if it was purged or is poison."""
@@ -255,19 +250,19 @@ class Transactions:
         place = queue.positions.get(lookup_id)
         if place is None:
             return  # the queue was deleted, and the message with it
-        view = MessageView(self._state.packet_of(place))
         note = queue.notes.get(lookup_id, NO_NOTE)
         if queue.closing:
             change.steps.append(GiveBackStep(queue, lookup_id, None))
             return
         if place.state == PURGE_PENDING:
-            notices.take(further, queue, place, view)
+            notices.take(further, queue, place)
+            view = MessageView(self._state.packet_of(place))
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
             notices.lost(self._state, further, queue, view, reason, note)
             return
         counted = note._replace(aborts=note.aborts + 1)
         if poison.is_due(queue, counted):
-            poison.set_aside(self._state, further, queue, lookup_id, counted, view)
+            poison.set_aside(self._state, further, queue, place, counted)
             return
-        notices.write_note(change, queue, lookup_id, counted, view)
+        notices.write_note(change, queue, place, counted)
         change.steps.append(GiveBackStep(queue, lookup_id, counted))

@@ -6,10 +6,12 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never, final
 from uuid import UUID
 
-from merq.engine.queue import NO_NOTE, Note, Queue
+from merq.engine.queue import Note, Queue
+from merq.wire.build import TRANSACTION_HEADER_SIZE, stamp
+from merq.wire.view import MessageView
 
 _SEND: Final = 1
 _RECEIVE: Final = 2
@@ -18,22 +20,43 @@ _OPERATION: Final = struct.Struct("<B3xIQII")
 _GUID_SIZE: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class Sending:
-    """A message that is sent when the transaction commits; it takes `size` bytes then."""
+    """A message that is sent when the transaction commits; it takes `size` bytes then.
 
-    queue: Queue
-    packet: bytes
-    size: int
-    note: Note = NO_NOTE
+    Attributes:
+        view: The packet as the application made it.
+        sent_time: When it was sent.
+        ordinal: The number that its message id has.
+    """
+
+    __slots__ = ("note", "ordinal", "queue", "sent_time", "size", "view")
+
+    def __init__(
+        self, queue: Queue, view: MessageView, sent_time: int, ordinal: int, note: Note | None
+    ) -> None:
+        self.queue = queue
+        self.view = view
+        self.sent_time = sent_time
+        self.ordinal = ordinal
+        self.note = note
+        self.size = len(view.packet) + TRANSACTION_HEADER_SIZE
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class Receiving:
-    """A message that was handed out and is locked."""
+    """A message that was handed out and is locked.
 
-    queue: Queue
-    lookup_id: int
+    Attributes:
+        is_quiet: Nobody wants to know that it was received.
+    """
+
+    __slots__ = ("is_quiet", "lookup_id", "queue")
+
+    def __init__(self, queue: Queue, lookup_id: int, *, is_quiet: bool = False) -> None:
+        self.queue = queue
+        self.lookup_id = lookup_id
+        self.is_quiet = is_quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +97,18 @@ class Transaction:
     phase: Phase = Phase.OPEN
 
 
-def pack_transaction(transaction: Transaction) -> bytes:
-    """A transaction that is prepared, as the log keeps it."""
+def pack_transaction(transaction: Transaction, source: bytes) -> bytes:
+    """A transaction that is prepared, as the log keeps it; `source` is this queue manager."""
     assert transaction.identifier is not None, "only what has an identifier can be prepared"
     parts = [transaction.identifier.bytes]
     for operation in transaction.operations:
         match operation:
             case Sending():
-                text = operation.note.dead_letter.encode("utf-8", "surrogatepass")
-                packet = operation.packet
+                own = operation.note.dead_letter if operation.note else ""
+                text = own.encode("utf-8", "surrogatepass")
+                packet = stamp(
+                    operation.view.packet, source, operation.sent_time, operation.ordinal
+                )
                 parts += (
                     _OPERATION.pack(
                         _SEND, operation.queue.number, operation.size, len(packet), len(text)
@@ -113,9 +139,10 @@ def unpack_transaction(data: bytes, number: int, queues: Mapping[int, Queue]) ->
         at += _OPERATION.size
         operation: Operation
         if kind == _SEND:
-            packet = data[at : at + third]
+            view = MessageView(data[at : at + third])
             text = data[at + third : at + third + length].decode("utf-8", "surrogatepass")
-            operation = Sending(queues[queue], packet, value, Note(dead_letter=text))
+            note = Note(dead_letter=text) if text else None
+            operation = Sending(queues[queue], view, view.sent_time, view.message_ordinal, note)
             at += third + length
         elif kind == _RECEIVE:
             operation = Receiving(queues[queue], value)

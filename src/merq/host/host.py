@@ -89,7 +89,7 @@ class Host:
 
         opened = open_store(disk, fresh, self._restore, self._replay, self._settings.log)
         # The queue manager's identifier is the store's: made once per folder.
-        self.engine.state.guid = opened.identity.store_id
+        self.engine.state.be(opened.identity.store_id)
         self.torn = opened.torn
         self.log = opened.log
         self._packets.attach(self.log)

@@ -49,6 +49,7 @@ TRANSACTION_HEADER_SIZE: Final = _TRANSACTION.size
 
 _STAMP: Final = struct.Struct("<II")
 _U32: Final = struct.Struct("<I")
+_TIMES: Final = struct.Struct("<IIII")
 _HEAD: Final = struct.Struct("<HII")
 _NULL_GUID: Final = bytes(16)
 _FILLING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
@@ -218,13 +219,23 @@ def stamp(packet: bytes, source_queue_manager: bytes, sent_time: int, ordinal: i
     )
 
 
-def in_transaction(view: MessageView, place: TransactionPlace, time_to_be_received: int) -> bytes:
-    """The packet as part of a transaction: with a TransactionHeader, recoverable, of priority 0.
+def in_transaction(
+    view: MessageView,
+    place: TransactionPlace,
+    time_to_be_received: int,
+    source_queue_manager: bytes,
+    sent_time: int,
+    ordinal: int,
+) -> bytes:
+    """The packet stamped, and as part of a transaction: recoverable, of priority 0.
 
     Args:
         view: The packet without.
         place: Its place in the transaction.
         time_to_be_received: How long it lives, in seconds from when it was sent.
+        source_queue_manager: As for `stamp`, and so is what follows.
+        sent_time: When it was sent.
+        ordinal: Its number.
 
     Raises:
         WireError: It is in one already, or becomes too large.
@@ -244,10 +255,10 @@ def in_transaction(view: MessageView, place: TransactionPlace, time_to_be_receiv
         (
             packet[:2],
             _HEAD.pack(view.base_flags & ~7, SIGNATURE, size),
-            packet[12:48],
-            time_to_be_received.to_bytes(4, "little"),
-            packet[52:60],
-            flags.to_bytes(4, "little"),
+            packet[12:16],
+            source_queue_manager,
+            packet[32:48],
+            _TIMES.pack(time_to_be_received, sent_time, ordinal, flags),
             packet[64:at],
             _transaction(place),
             packet[at:],

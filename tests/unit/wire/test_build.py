@@ -165,10 +165,19 @@ def test_a_packet_that_joins_a_transaction_is_the_one_that_would_have_been_built
     outline: Outline, place: TransactionPlace
 ) -> None:
     alone = replace(outline, transaction=None)
-    joined = in_transaction(MessageView(build_packet(alone)), place, alone.time_to_be_received)
-    assert joined == build_packet(replace(alone, recoverable=True, transaction=place))
+    joined = in_transaction(MessageView(build_packet(alone)), place, 5, SOURCE, 6, 7)
+    meant = replace(
+        alone,
+        recoverable=True,
+        transaction=place,
+        time_to_be_received=5,
+        source_queue_manager=SOURCE,
+        sent_time=6,
+        message_ordinal=7,
+    )
+    assert joined == build_packet(meant)
     with pytest.raises(WireError, match="already"):
-        in_transaction(MessageView(joined), place, 1)
+        in_transaction(MessageView(joined), place, 5, SOURCE, 6, 7)
 
 
 def test_a_packet_that_would_become_too_large_does_not_join_a_transaction() -> None:
@@ -176,4 +185,4 @@ def test_a_packet_that_would_become_too_large_does_not_join_a_transaction() -> N
     largest = build_packet(replace(PLAIN, body=bytes(PACKET_SIZE_MAX - overhead)))
     place = TransactionPlace(sequence_id=1, sequence_number=1, previous_sequence_number=0)
     with pytest.raises(WireError, match="may travel"):
-        in_transaction(MessageView(largest), place, 1)
+        in_transaction(MessageView(largest), place, 5, SOURCE, 6, 7)
