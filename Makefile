@@ -9,6 +9,7 @@
 SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .build/peers
 SECONDS ?= 60
 
 # The first Python on the machine that is new enough; name another with make PYTHON=...
@@ -51,10 +52,16 @@ compiled: setup
 run: setup
 	$(BIN)/merq decode examples/first_session.hex
 
-bench: setup
+$(PEERS)/.ready: requirements/bench.lock $(VENV)/.ready
+	@rm -rf $(PEERS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target=$(PEERS) --requirement requirements/bench.lock
+	@touch $@
+
+bench: setup $(PEERS)/.ready
 	$(BIN)/python tools/compiled.py build
 	$(BIN)/python bench/codec.py
-	$(BIN)/python bench/embedded.py
+	$(BIN)/python bench/embedded --profile
+	$(BIN)/python bench/growth
 
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)

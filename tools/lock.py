@@ -1,8 +1,9 @@
 """Writes the lock files anew from pyproject.toml: `make lock`.
 
 requirements/test.lock holds what `make test` and `make run` install, requirements/extras.lock what
-the optional extras add, both with exact versions and hashes, for every supported Python and
-platform. The resolver is fetched into a folder of its own; nothing else depends on it.
+the optional extras add, requirements/bench.lock what `make bench` measures beside ours, all with
+exact versions and hashes, for every supported Python and platform. The resolver is fetched into a
+folder of its own; nothing else depends on it.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ OPTIONS = (
 
 
 def main() -> int:
-    """Resolves both files; the extras take the versions that the tests have."""
+    """Resolves all files; the extras take the versions that the tests have."""
     place = ROOT / ".build" / "lock"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", f"--target={place}", "--upgrade"]
     subprocess.run([*pip, RESOLVER], check=True)
-    compile_ = [str(place / "bin" / "uv"), "pip", "compile", *OPTIONS, "pyproject.toml"]
+    compile_ = [str(place / "bin" / "uv"), "pip", "compile", *OPTIONS]
     tests, extras = "requirements/test.lock", "requirements/extras.lock"
     for more in (
-        ["--group=test", f"--output-file={tests}"],
-        ["--all-extras", f"--constraint={tests}", f"--output-file={extras}"],
+        ["pyproject.toml", "--group=test", f"--output-file={tests}"],
+        ["pyproject.toml", "--all-extras", f"--constraint={tests}", f"--output-file={extras}"],
+        # The peers stand alone: they are installed into a folder of their own.
+        ["--group=bench", "--output-file=requirements/bench.lock"],
     ):
         subprocess.run([*compile_, *more], check=True, cwd=ROOT)
     return 0

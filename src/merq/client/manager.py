@@ -17,7 +17,7 @@ from merq.engine.administration import FIRST_PRIVATE_NUMBER, QueueSettings
 from merq.engine.manager import QueueManager
 from merq.engine.opening import Access, Share
 from merq.engine.outgoing import parse_destination
-from merq.engine.queue import NULL_GUID, UNLIMITED, QueueKind
+from merq.engine.queue import NULL_GUID, UNLIMITED, PrivacyLevel, QueueKind
 from merq.engine.state import Limits
 from merq.host import HostSettings
 from merq.model.body import Value
@@ -96,6 +96,9 @@ class Manager:
         base_priority: int = 0,
         type_id: UUID = NULL_GUID,
         poison_after: int = 0,
+        authenticate: bool = False,
+        privacy_level: PrivacyLevel = PrivacyLevel.OPTIONAL,
+        multicast_address: str = "",
     ) -> Queue:
         r"""Makes a private queue, such as `.\private$\orders`.
 
@@ -110,6 +113,10 @@ class Manager:
             type_id: A mark of the application's own.
             poison_after: After so many aborted receives a message moves to the subqueue `poison`;
                 0 is never.
+            authenticate: It takes only messages that are signed.
+            privacy_level: Whether it takes messages whose bodies are encrypted, others, or both.
+            multicast_address: Address and port whose messages it gets, for a transport that has
+                multicast.
         """
         settings = QueueSettings(
             label=label,
@@ -120,6 +127,9 @@ class Manager:
             base_priority=base_priority,
             type_id=type_id,
             poison_after=poison_after,
+            authenticate=authenticate,
+            privacy_level=privacy_level,
+            multicast_address=multicast_address,
         )
         identifier = uuid4()
         number = self._driver.run(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, assert_never
+from uuid import UUID
 
 from merq.engine.changes import Delivered
 from merq.errors import MessageQueueError
@@ -14,13 +15,17 @@ from merq.model.body import Value, decode_body
 from merq.model.message_class import MessageClass
 from merq.model.names import PrivateName, PublicName
 from merq.wire.headers import INFINITE
+from merq.wire.message import UserMessage
 from merq.wire.multiqueue import (
     MQFDirectQueueFormatName,
     MQFDistributionQueueFormatName,
     MQFFormatNameElement,
 )
-from merq.wire.queues import PrivateQueueFormatName, PublicQueueFormatName
+from merq.wire.queues import DIRECT, PrivateQueueFormatName, PublicQueueFormatName
 from merq.wire.view import MessageView
+
+TIME_TO_REACH_QUEUE_S: Final = 345_600
+"""[MS-MQDMPR] 3.1.1.12: a message has four days to reach its queue unless the sender says else."""
 
 ACKNOWLEDGE_ARRIVAL: Final = 0x05
 """Tell the administration queue whether the message reached its queue."""
@@ -46,7 +51,7 @@ class Message:
     label: str = ""
     priority: int = 3
     recoverable: bool = False
-    time_to_reach_queue: int = INFINITE
+    time_to_reach_queue: int = TIME_TO_REACH_QUEUE_S
     time_to_be_received: int = INFINITE
     journal: bool = False
     dead_letter: bool = False
@@ -104,6 +109,7 @@ class ReceivedMessage:
         """Its place in its queue, as a number."""
         self.abort_count = delivered.aborts
         """How often it was received in a transaction that was aborted."""
+        self._arrival = delivered.arrival
 
     def __repr__(self) -> str:
         return f"<message {self.id} {self.label!r}, {self._view.body_size} bytes>"
@@ -179,10 +185,63 @@ class ReceivedMessage:
         return datetime.fromtimestamp(self._view.sent_time, tz=UTC)
 
     @property
+    def arrived_at(self) -> datetime:
+        """When it came into its queue."""
+        return datetime.fromtimestamp(self._arrival, tz=UTC)
+
+    @property
+    def source_machine(self) -> UUID:
+        """The queue manager that took it from its sender."""
+        return self._view.source_queue_manager
+
+    @property
+    def time_to_reach_queue(self) -> int:
+        """Seconds that it had to reach its queue, from when it was sent."""
+        return self._view.time_to_reach_queue
+
+    @property
+    def time_to_be_received(self) -> int:
+        """Seconds that it has to be received, from when it was sent."""
+        return self._view.time_to_be_received
+
+    @property
+    def acknowledge(self) -> int:
+        """The administration acknowledgments that the sender asked for."""
+        return self._view.acknowledgments
+
+    @property
+    def journal(self) -> bool:
+        """Whether the sender keeps a copy when it is delivered."""
+        return self._view.positive_journaling
+
+    @property
+    def dead_letter(self) -> bool:
+        """Whether the sender keeps a copy when it cannot be delivered."""
+        return self._view.negative_journaling
+
+    @property
+    def destination_queue(self) -> str:
+        """Where it was sent, as a direct format name; empty if it was named otherwise."""
+        name = self._view.destination.decode("utf-16-le", "surrogatepass")
+        return f"DIRECT={name}" if self._view.destination_type == DIRECT else ""
+
+    @property
+    def admin_queue(self) -> str:
+        """Where acknowledgments go, as a direct format name; empty if nowhere."""
+        if self._view.admin_queue_type != DIRECT:
+            return ""
+        return f"DIRECT={self._view.admin_queue.decode('utf-16-le', 'surrogatepass')}"
+
+    @property
+    def details(self) -> UserMessage:
+        """Every field of the packet, as the documents name them."""
+        return self._view.decode()
+
+    @property
     def response_queue(self) -> str:
         """Where the sender waits for a reply, as a direct format name; empty if nowhere."""
         name = self._view.response_queue.decode("utf-16-le", "surrogatepass")
-        return f"DIRECT={name}" if name and self._view.response_queue_type == 7 else ""
+        return f"DIRECT={name}" if name and self._view.response_queue_type == DIRECT else ""
 
     @property
     def destination_queues(self) -> tuple[str, ...]:

@@ -34,6 +34,12 @@ PEEKED_AT_ONCE = 100
 """Messages that `peek_all` asks for at a time."""
 
 _FIRST = First()
+_PROPERTY_NAMES = {
+    "journal": "journaling",
+    "quota_kb": "quota",
+    "journal_quota_kb": "journal_quota",
+}
+"""Names that the engine spells as the documents do."""
 
 
 class Queue:
@@ -93,28 +99,15 @@ class Queue:
         """Whether it takes messages in transactions only."""
         return self.properties.transactional
 
-    def change(
-        self,
-        *,
-        label: str | None = None,
-        journal: bool | None = None,
-        quota_kb: int | None = None,
-        journal_quota_kb: int | None = None,
-        base_priority: int | None = None,
-        type_id: UUID | None = None,
-        poison_after: int | None = None,
-    ) -> None:
-        """Gives the queue other properties, those that are named; transactional or not stays."""
-        given: dict[str, Any] = {
-            "label": label,
-            "journaling": journal,
-            "quota": quota_kb,
-            "journal_quota": journal_quota_kb,
-            "base_priority": base_priority,
-            "type_id": type_id,
-            "poison_after": poison_after,
-        }
-        changed = {name: value for name, value in given.items() if value is not None}
+    def change(self, **properties: Any) -> None:
+        """Gives the queue other properties; whether it is transactional stays.
+
+        Args:
+            **properties: label, journal, quota_kb, journal_quota_kb, base_priority, type_id,
+                poison_after, authenticate, privacy_level, multicast_address, as
+                `Manager.create_queue` has them.
+        """
+        changed = {_PROPERTY_NAMES.get(name, name): each for name, each in properties.items()}
         self._driver.run(
             lambda request: self._driver.engine.change_queue(request, self._number, changed)
         )

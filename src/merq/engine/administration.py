@@ -13,6 +13,7 @@ from merq.engine.queue import (
     NO_NOTE,
     NULL_GUID,
     UNLIMITED,
+    PrivacyLevel,
     Queue,
     QueueKind,
     QueueProperties,
@@ -20,10 +21,10 @@ from merq.engine.queue import (
 from merq.engine.readers import Readers
 from merq.engine.state import State
 from merq.engine.work import Phase
-from merq.errors import MessageQueueError
+from merq.errors import MessageQueueError, NameSyntaxError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from merq.model.names import PathName, QueueScope
+from merq.model.names import MulticastName, PathName, QueueScope, parse_format_name
 from merq.wire.view import MessageView
 
 QUEUES_MAX: Final = 0x00FFFFFF
@@ -57,6 +58,9 @@ class QueueSettings:
     base_priority: int = 0
     type_id: UUID = NULL_GUID
     poison_after: int = 0
+    authenticate: bool = False
+    privacy_level: PrivacyLevel = PrivacyLevel.OPTIONAL
+    multicast_address: str = ""
 
 
 class Administration:
@@ -279,6 +283,9 @@ _SETTING_TYPES: Final[dict[str, type]] = {
     "base_priority": int,
     "type_id": UUID,
     "poison_after": int,
+    "authenticate": bool,
+    "privacy_level": PrivacyLevel,
+    "multicast_address": str,
 }
 
 _SETTING_RANGES: Final = (
@@ -307,6 +314,8 @@ def check_settings(settings: QueueSettings) -> None:
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
             f"a label of {len(settings.label)} characters; {QUEUE_LABEL_MAX} are the most",
         )
+    if settings.multicast_address:
+        _check_multicast(settings)
     for name, low, high, meaning in _SETTING_RANGES:
         value = getattr(settings, name)
         if not low <= value <= high:
@@ -314,3 +323,18 @@ def check_settings(settings: QueueSettings) -> None:
                 HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
                 f"{name} is {value}; it is from {low} to {high:#x} ({meaning})",
             )
+
+
+def _check_multicast(settings: QueueSettings) -> None:
+    """[MS-MQMQ] 2.3.1.12: an address and a port; transactional queues cannot have one."""
+    try:
+        name = parse_format_name(f"MULTICAST={settings.multicast_address}")
+    except NameSyntaxError as wrong:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, f"multicast_address: {wrong}"
+        ) from wrong
+    if settings.transactional or not isinstance(name, MulticastName):
+        raise MessageQueueError(
+            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+            "multicast_address: one address, and only for queues that are not transactional",
+        )

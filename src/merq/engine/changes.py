@@ -22,14 +22,19 @@ if TYPE_CHECKING:
 
 @final
 class Delivered:
-    """A message as a reader gets it, with how often its receive was aborted before."""
+    """A message as a reader gets it.
 
-    __slots__ = ("aborts", "lookup_id", "packet", "queue")
+    Attributes:
+        arrival: When it came into its queue, in seconds since 1970.
+        aborts: How often its receive was aborted before.
+    """
 
-    def __init__(self, packet: bytes, lookup_id: int, queue: int, aborts: int) -> None:
+    __slots__ = ("aborts", "arrival", "lookup_id", "packet")
+
+    def __init__(self, packet: bytes, lookup_id: int, arrival: int, aborts: int) -> None:
         self.packet = packet
         self.lookup_id = lookup_id
-        self.queue = queue
+        self.arrival = arrival
         self.aborts = aborts
 
 
@@ -55,12 +60,19 @@ NO_ENTRY = -1
 class PutStep:
     """A message becomes available; `entry` is its place among the change's entries, or NO_ENTRY."""
 
-    __slots__ = ("entry", "lookup_id", "note", "packet", "queue")
+    __slots__ = ("arrival", "entry", "lookup_id", "note", "packet", "queue")
 
     def __init__(
-        self, queue: Queue, lookup_id: int, packet: bytes, entry: int, note: Note | None
+        self,
+        queue: Queue,
+        lookup_id: int,
+        arrival: int,
+        packet: bytes,
+        entry: int,
+        note: Note | None,
     ) -> None:
         self.queue = queue
+        self.arrival = arrival
         self.lookup_id = lookup_id
         self.packet = packet
         self.entry = entry

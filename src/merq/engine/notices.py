@@ -63,7 +63,7 @@ def put_packet(
     size = len(packet)
     queue.staged_bytes += size
     state.taken_bytes += size
-    change.steps.append(PutStep(queue, lookup_id, packet, entry, note))
+    change.steps.append(PutStep(queue, lookup_id, state.now, packet, entry, note))
     return lookup_id
 
 

@@ -9,8 +9,8 @@ from typing import Protocol
 class PacketSource(Protocol):
     """Where packets lie that the engine remembers only by the position of their record."""
 
-    def read(self, position: int, size: int) -> bytes:
-        """The packet of `size` bytes in the record at a position."""
+    def read(self, position: int, size: int) -> tuple[int, bytes]:
+        """When the message arrived, and its packet of `size` bytes, in the record at a position."""
 
     def keep(self, position: int, size: int) -> None:
         """The packet there is needed from now on."""

@@ -33,6 +33,14 @@ class QueueKind(Enum):
     OUTGOING = "outgoing"
 
 
+class PrivacyLevel(Enum):
+    """[MS-MQDMPR] 3.1.1.2: which messages a queue takes, by whether their bodies are encrypted."""
+
+    NONE = 0
+    OPTIONAL = 1
+    BODY = 2
+
+
 class OutgoingState(Enum):
     """[MS-MQDMPR] 3.1.1.3: how far an outgoing queue is with reaching its destination."""
 
@@ -91,7 +99,7 @@ class QueueProperties:
     quota: int = UNLIMITED
     journal_quota: int = UNLIMITED
     authenticate: bool = False
-    privacy_level: int = 1
+    privacy_level: PrivacyLevel = PrivacyLevel.OPTIONAL
     base_priority: int = 0
     multicast_address: str = ""
     poison_after: int = 0
@@ -100,6 +108,7 @@ class QueueProperties:
         """As the log keeps them."""
         values = asdict(self)
         values["kind"] = self.kind.value
+        values["privacy_level"] = self.privacy_level.value
         values["identifier"] = str(self.identifier)
         values["type_id"] = str(self.type_id)
         return json.dumps(values, separators=(",", ":"), sort_keys=True).encode("utf-8")
@@ -109,6 +118,7 @@ class QueueProperties:
         """What `to_bytes` wrote."""
         values: dict[str, Any] = json.loads(data)
         values["kind"] = QueueKind(values["kind"])
+        values["privacy_level"] = PrivacyLevel(values["privacy_level"])
         values["identifier"] = UUID(values["identifier"])
         values["type_id"] = UUID(values["type_id"])
         return cls(**values)

@@ -72,9 +72,9 @@ def put(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     return Entry(PUT, _PUT.pack(queue, arrival, lookup_id) + packet)
 
 
-def relocate(queue: int, lookup_id: int, packet: bytes) -> Entry:
+def relocate(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     """A message's packet is copied, so that its old place can be given up."""
-    return Entry(RELOCATE, _PUT.pack(queue, 0, lookup_id) + packet)
+    return Entry(RELOCATE, _PUT.pack(queue, arrival, lookup_id) + packet)
 
 
 def remove(queue: int, lookup_id: int) -> Entry:

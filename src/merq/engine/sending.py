@@ -11,7 +11,7 @@ from typing import Final
 
 from merq.engine import notices, outgoing
 from merq.engine.changes import Answer, Change, StageStep
-from merq.engine.queue import Note, Queue, QueueKind
+from merq.engine.queue import Note, PrivacyLevel, Queue, QueueKind
 from merq.engine.state import State
 from merq.engine.transactions import Transactions
 from merq.engine.work import Sending, Transaction
@@ -62,6 +62,9 @@ class Senders:
         check_use(queue, transaction=transaction)
         added = TRANSACTION_HEADER_SIZE if transaction else 0
         views = [_checked(packet, added) for packet in packets]
+        if _is_choosy(queue):
+            for view in views:
+                check_secured(queue, view)
         note = self._note(dead_letter)
         total = sum(map(len, packets)) + added * len(packets)
         self._check_room(queue, total, len(packets))
@@ -94,8 +97,10 @@ class Senders:
         views = [_checked(packet, added) for _, packet in destinations]
         note = self._note(dead_letter)
         self._refuse_unreachable([name for name, _ in destinations], transaction)
-        for name, packet in destinations:
+        for (name, packet), view in zip(destinations, views, strict=True):
             queue, _ = outgoing.local_queue(self._state, name)
+            if queue is not None:
+                check_secured(queue, view)
             self._check_room(queue, len(packet) + added, len(destinations))
         self._check_room(
             None, sum(len(packet) + added for _, packet in destinations), len(destinations)
@@ -229,6 +234,29 @@ def check_use(queue: Queue, *, transaction: int) -> None:
     raise MessageQueueError(
         HResult.MQ_ERROR_TRANSACTION_USAGE, f"{path} is {what}: send to it {where}"
     )
+
+
+def _is_choosy(queue: Queue) -> bool:
+    properties = queue.properties
+    return properties.authenticate or properties.privacy_level is not PrivacyLevel.OPTIONAL
+
+
+def check_secured(queue: Queue, view: MessageView) -> None:
+    """[MS-MQDMPR] 3.1.1.2: some queues take only messages that are signed, or encrypted, or not.
+
+    Raises:
+        MessageQueueError: The text says what the queue wants.
+    """
+    properties = queue.properties
+    if properties.authenticate and not view.is_signed:
+        wanted = "takes only messages that are signed"
+    elif properties.privacy_level is PrivacyLevel.BODY and not view.privacy_level:
+        wanted = "takes only messages whose bodies are encrypted"
+    elif properties.privacy_level is PrivacyLevel.NONE and view.privacy_level:
+        wanted = "takes no messages whose bodies are encrypted"
+    else:
+        return
+    raise MessageQueueError(HResult.MQ_ERROR_ACCESS_DENIED, f"{properties.path_name} {wanted}")
 
 
 def _checked(packet: bytes, added: int) -> MessageView:

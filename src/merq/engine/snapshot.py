@@ -153,8 +153,8 @@ class Relocation:
 
     def _copy(self, change: Change, queue: Queue, place: Place) -> None:
         change.steps.append(RelocateStep(queue, place.lookup_id, len(change.entries)))
-        packet = self._state.packet_of(place)
-        change.entries.append(records.relocate(queue.number, place.lookup_id, packet))
+        arrival, packet = self._state.stored(place)
+        change.entries.append(records.relocate(queue.number, arrival, place.lookup_id, packet))
 
 
 def _columns(data: bytes, count: int) -> Columns:

@@ -119,7 +119,7 @@ class State:
         self._paths: dict[PathName, Queue] = {}
         self._destinations: dict[str, Queue] = {}
         self._packets = packets
-        self._memory: dict[int, bytes] = {}
+        self._memory: dict[int, tuple[int, bytes]] = {}
         self._memory_count = 0
         self._pending: deque[Change] = deque()
         self._coming: dict[int, _Coming] = {}
@@ -379,7 +379,7 @@ class State:
         if step.entry == NO_ENTRY:
             self._memory_count += 1
             location = MEMORY | self._memory_count
-            self._memory[location] = packet
+            self._memory[location] = (step.arrival, packet)
             self.memory_bytes += size
         else:
             location = change.positions[step.entry]
@@ -517,16 +517,21 @@ class State:
         """The outgoing queue to a destination, by its format name."""
         return self._destinations.get(destination.lower())
 
-    def packet_of(self, place: Place) -> bytes:
-        """The packet of a message."""
+    def stored(self, place: Place) -> tuple[int, bytes]:
+        """When a message arrived, and its packet."""
         if place.location & MEMORY:
             return self._memory[place.location]
         return self._packets.read(place.location, place.size)
 
+    def packet_of(self, place: Place) -> bytes:
+        """The packet of a message."""
+        return self.stored(place)[1]
+
     def delivered(self, queue: Queue, place: Place) -> Delivered:
         """A message as a reader gets it."""
         aborts = queue.notes.get(place.lookup_id, NO_NOTE).aborts if queue.notes else 0
-        return Delivered(self.packet_of(place), place.lookup_id, queue.number, aborts)
+        arrival, packet = self.stored(place)
+        return Delivered(packet, place.lookup_id, arrival, aborts)
 
     def has_room(self, size: int) -> bool:
         """[MS-MQDMPR] 3.1.7.1.9: whether the machine's quota allows a packet of this size."""

@@ -155,7 +155,7 @@ class Host:
         positions = appended.positions
         for step in change.steps:
             if isinstance(step, PutStep) and step.entry != NO_ENTRY:
-                self._packets.remember(positions[step.entry], step.packet)
+                self._packets.remember(positions[step.entry], step.arrival, step.packet)
         self.engine.written(change, positions, appended.end)
         if self.log.durable != self._told:
             self._tell()

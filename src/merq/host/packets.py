@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Final
 
-from merq.engine.records import PUT_HEADER_SIZE
+from merq.engine.records import PUT_HEADER_SIZE, read_put
 from merq.store.log import Log
 
 CACHE_BYTES: Final = 64 << 20
@@ -17,7 +17,7 @@ class LogPackets:
 
     def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
         self._log: Log | None = None
-        self._cache: dict[int, bytes] = {}
+        self._cache: dict[int, tuple[int, bytes]] = {}
         self._cached = 0
         self._most = cache_bytes
         self._living: dict[int, int] = {}
@@ -30,21 +30,22 @@ class LogPackets:
                 log.keep(segment << 32, size)
         self._living.clear()
 
-    def remember(self, position: int, packet: bytes) -> None:
+    def remember(self, position: int, arrival: int, packet: bytes) -> None:
         """A packet that was just written."""
-        self._cache[position] = packet
+        self._cache[position] = (arrival, packet)
         self._cached += len(packet)
         while self._cached > self._most:
             oldest = next(iter(self._cache))
-            self._cached -= len(self._cache.pop(oldest))
+            self._cached -= len(self._cache.pop(oldest)[1])
 
-    def read(self, position: int, size: int) -> bytes:
-        """The packet in the record there."""
+    def read(self, position: int, size: int) -> tuple[int, bytes]:
+        """When the message in the record there arrived, and its packet."""
         found = self._cache.get(position)
         if found is not None:
             return found
         assert self._log is not None, "packets are read when the log is open"
-        return self._log.read(position, PUT_HEADER_SIZE + size)[PUT_HEADER_SIZE:]
+        data = self._log.read(position, PUT_HEADER_SIZE + size)
+        return read_put(data).arrival, data[PUT_HEADER_SIZE:]
 
     def keep(self, position: int, size: int) -> None:
         """The packet is needed."""
@@ -65,7 +66,7 @@ class LogPackets:
         """The packet is needed no more."""
         found = self._cache.pop(position, None)
         if found is not None:
-            self._cached -= len(found)
+            self._cached -= len(found[1])
         if self._log is None:
             self._living[position >> 32] -= size
         else:

@@ -439,6 +439,17 @@ class MessageView:
         return self.packet[self._transaction_at()] & 2 != 0
 
     @property
+    def privacy_level(self) -> int:
+        """[MS-MQMQ] 2.2.19.3: whether and how the body is encrypted; 0 is not."""
+        return self._u32(self._properties_at + 40)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the message has a signature; whether it is good is not said."""
+        header = self.decode().security_header if self.user_flags & _SECURITY else None
+        return header is not None and header.fields.signature_size > 0
+
+    @property
     def properties_at(self) -> int:
         """Where the MessagePropertiesHeader begins."""
         return self._properties_at

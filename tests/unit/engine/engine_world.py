@@ -14,7 +14,7 @@ from merq.engine.administration import QueueSettings
 from merq.engine.changes import Answer, Change, Delivered, Result
 from merq.engine.manager import QueueManager
 from merq.engine.reading import First, Selector
-from merq.engine.records import PUT_HEADER_SIZE, Entry
+from merq.engine.records import PUT_HEADER_SIZE, Entry, read_put
 from merq.engine.sending import refusal
 from merq.engine.state import Limits
 from merq.errors import MessageQueueError, WireError
@@ -35,12 +35,13 @@ class MemoryPackets:
         self.bytes_at: dict[int, bytes] = {}
         self.kept: dict[int, int] = {}
 
-    def read(self, position: int, size: int) -> bytes:
+    def read(self, position: int, size: int) -> tuple[int, bytes]:
         base = position // FRAME_SPACE * FRAME_SPACE
         start = position - base + PUT_HEADER_SIZE
         data = self.bytes_at[base][start : start + size]
         assert len(data) == size
-        return data
+        arrival = read_put(self.bytes_at[base][position - base :]).arrival
+        return arrival, data
 
     def keep(self, position: int, size: int) -> None:
         assert position not in self.kept, "a packet is kept once"
