@@ -235,6 +235,8 @@ class Driver:
 
     def _perform(self) -> None:
         self._take(self._host.perform())
+        if self._host.needs_upkeep and not self._maintaining:
+            self._time.notify_all()
 
     def _take(self, answers: list[Answer]) -> None:
         """Puts answers where those who asked find them."""
@@ -262,7 +264,7 @@ class Driver:
                 raise
 
     def _maintain(self) -> None:
-        if self._maintaining or not self._host.needs_checkpoint():
+        if self._maintaining or not self._host.needs_upkeep:
             return
         self._maintaining = True
         try:

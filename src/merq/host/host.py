@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -28,14 +29,30 @@ CHECKPOINT_RATIO: Final = 2
 SETTLING_ROUNDS_MAX: Final = 100
 """Syncs that a checkpoint waits for until nothing is under way."""
 
+BALLAST_BYTES: Final = 1 << 20
+"""Room that is kept on the disk for tidying up, when there is no other."""
+
+BALLAST: Final = "ballast"
+"""The file that keeps it."""
+
+DEAD_MIN_BYTES: Final = 1 << 20
+"""With less of the dead in the log than this it is not worth tidying up for room."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """How the store is kept; None is the log's own way."""
+    """How the store is kept; None is the log's own way.
+
+    Attributes:
+        checkpoint_bytes: How much the log grows, at least, before the next checkpoint.
+        cache_bytes: How much of the packets that were written last is kept in memory.
+        ballast_bytes: Room that is kept on the disk for tidying up, when there is no other.
+    """
 
     log: LogSettings | None = None
     checkpoint_bytes: int = CHECKPOINT_BYTES
     cache_bytes: int = CACHE_BYTES
+    ballast_bytes: int = BALLAST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +96,14 @@ class Host:
         """
         self._disk = disk
         self._settings = settings or HostSettings()
+        self._reserve = limits.disk_reserve_bytes
         self._packets = LogPackets(self._settings.cache_bytes)
         self.engine = QueueManager(fresh.store_id, name, self._packets, limits)
         self._checkpoint_number = 0
         self._checkpoint_size = 0
-        self._contained = 0
+        self._grown = 0
+        self._room = 0
+        self._is_full = False
         self._told = 0
         self._relocation: Relocation | None = None
 
@@ -98,11 +118,11 @@ class Host:
         replay = self.engine.replay
         for kind, position, data in frame.records():
             replay(kind, data, position)
+            self._grown += len(data)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         self._checkpoint_number = checkpoint.number
         self._checkpoint_size = sum(len(each.data) for each in checkpoint.sections)
-        self._contained = checkpoint.position
         restore_snapshot(self.engine.state, list(checkpoint.sections))
 
     def start(self, now: int, new_guid: UUID) -> None:
@@ -113,6 +133,7 @@ class Host:
         """
         self.engine.tick(now)
         self.engine.start(new_guid)
+        self._keep_ballast()
         self.watch_resources()
         self.settle()
         if notices.JOURNAL_NUMBER not in self.engine.state.queues:
@@ -148,6 +169,7 @@ class Host:
                 HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED,
                 f"the disk is full and nothing was changed: {full}",
             )
+            self._is_full = True
             # What made room may have made what was written before durable.
             self._tell()
             self.engine.failed(change, error)
@@ -157,6 +179,11 @@ class Host:
             if isinstance(step, PutStep) and step.entry != NO_ENTRY:
                 self._packets.remember(positions[step.entry], step.arrival, step.packet)
         self.engine.written(change, positions, appended.end)
+        size = appended.end - positions[0]
+        self._grown += size
+        self._room -= size
+        if self._room < self._reserve:
+            self.watch_resources()
         if self.log.durable != self._told:
             self._tell()
 
@@ -199,18 +226,22 @@ class Host:
 
     def watch_resources(self) -> None:
         """[MS-MQDMPR] 3.1.7.2.5: looks at disk and memory, and lets the engine throttle."""
-        self.engine.watch_resources(self._disk.free())
+        self._room = self._disk.free()
+        self.engine.watch_resources(self._room)
 
-    def needs_checkpoint(self) -> bool:
-        """Whether the log has grown enough since the last checkpoint."""
+    @property
+    def needs_upkeep(self) -> bool:
+        """Whether the log has grown enough for a checkpoint, or the dead in it take needed room."""
         wanted = max(self._settings.checkpoint_bytes, CHECKPOINT_RATIO * self._checkpoint_size)
-        return self._grown() >= wanted
+        return self._grown >= wanted or (self._is_short and self._dead() >= DEAD_MIN_BYTES)
 
-    def _grown(self) -> int:
-        """How much the log has grown since the last checkpoint, in bytes."""
-        first = self._contained >> 32
-        grown = sum(each.used for each in self.log.segments() if each.number >= first)
-        return grown - (self._contained & 0xFFFFFFFF if self._contained else 0)
+    @property
+    def _is_short(self) -> bool:
+        return self._is_full or self.engine.state.low_on_disk
+
+    def _dead(self) -> int:
+        """What the log holds and nobody needs, in bytes."""
+        return sum(each.used - each.living for each in self.log.segments())
 
     def begin_checkpoint(self) -> tuple[Checkpointing | None, list[Answer]]:
         """A snapshot of what has happened, at the end of the log, and answers that came on the way.
@@ -218,6 +249,8 @@ class Host:
         None: too much is under way; another time.
         """
         answers: list[Answer] = []
+        if self._is_short:
+            self._make_room()
         for _ in range(SETTLING_ROUNDS_MAX):
             answers += self.settle()
             if self.engine.state.is_settled and not self.has_unsynced:
@@ -248,16 +281,44 @@ class Host:
         checkpoint = done.checkpoint
         self._checkpoint_number = checkpoint.number
         self._checkpoint_size = sum(len(each.data) for each in checkpoint.sections)
-        self._contained = checkpoint.position
+        self._grown = 0
         for number in done.superfluous:
             self.log.drop(number)
+        self._is_full = False
+        self._keep_ballast()
+        self.watch_resources()
+
+    def _make_room(self) -> None:
+        """The disk is nearly full: the newest segment is closed, so that it can be given up too.
+
+        What that and a checkpoint need is taken from the ballast.
+        """
+        if self._disk.exists(BALLAST):
+            self._disk.remove(BALLAST)
+        # Without room even for that, tidying up has to do without the newest segment.
+        with suppress(StoreFull):
+            self.log.roll()
+
+    def _keep_ballast(self) -> None:
+        """Takes room on the disk for when there is no other, if there is some."""
+        if self._disk.exists(BALLAST) or not self._settings.ballast_bytes:
+            return
+        file = self._disk.create(BALLAST)
+        try:
+            file.reserve(self._settings.ballast_bytes)
+        except StoreFull:
+            self._disk.remove(BALLAST)
+        finally:
+            file.close()
 
     def is_wasteful(self) -> bool:
-        """Whether more than half of the log is dead, the newest segments aside."""
+        """Whether more than a third of the log is dead, the newest segment aside."""
         segments = self.log.segments()
         used = sum(each.used for each in segments)
         living = sum(each.living for each in segments)
-        return len(segments) > 2 and used - living > living + segments[-1].used
+        if self._is_short and len(segments) > 1:
+            return used - living >= max(DEAD_MIN_BYTES, living)
+        return len(segments) > 2 and used - living > living // 2 + segments[-1].used
 
     def relocate_some(self) -> tuple[bool, list[Answer]]:
         """Copies some of what lives in the oldest segment to the end of the log.

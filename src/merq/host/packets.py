@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import OrderedDict
 from typing import Final
 
 from merq.engine.records import PUT_HEADER_SIZE, read_put
@@ -17,7 +18,7 @@ class LogPackets:
 
     def __init__(self, cache_bytes: int = CACHE_BYTES) -> None:
         self._log: Log | None = None
-        self._cache: dict[int, tuple[int, bytes]] = {}
+        self._cache: OrderedDict[int, tuple[int, bytes]] = OrderedDict()
         self._cached = 0
         self._most = cache_bytes
         self._living: dict[int, int] = {}
@@ -35,8 +36,8 @@ class LogPackets:
         self._cache[position] = (arrival, packet)
         self._cached += len(packet)
         while self._cached > self._most:
-            oldest = next(iter(self._cache))
-            self._cached -= len(self._cache.pop(oldest)[1])
+            _, oldest = self._cache.popitem(last=False)
+            self._cached -= len(oldest[1])
 
     def read(self, position: int, size: int) -> tuple[int, bytes]:
         """When the message in the record there arrived, and its packet."""
