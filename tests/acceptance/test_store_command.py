@@ -100,16 +100,16 @@ def test_a_torn_tail_is_no_failure(tmp_path: Path) -> None:
 def test_corruption_is_listed_and_fails(tmp_path: Path) -> None:
     folder = store_at(tmp_path / "s", frames=60, checkpoint_after=50)
     flip(folder / "identity", 30)
-    flip(segments(folder)[0], 100)
+    flip(segments(folder)[0], 64 + 53)
     done = store("check", folder)
     assert done.returncode == 1
-    assert "✗ identity at offset 44: the checksum is 0x" in done.stdout
+    assert "✗ identity at offset 60: the checksum is 0x" in done.stdout
     assert f"✗ log/{segments(folder)[0].name} at offset 64: frame " in done.stdout
     assert "(opening does not read this place)" in done.stdout
     assert done.stdout.endswith("\ncorrupt\n")
     shown = json.loads(store("check", "--json", folder).stdout)
     assert shown["verdict"] == "corrupt"
-    assert [each["offset"] for each in shown["corruptions"]] == [44, 64]
+    assert [each["offset"] for each in shown["corruptions"]] == [60, 64]
     assert [each["read_at_opening"] for each in shown["corruptions"]] == [True, False]
 
 

@@ -4,6 +4,9 @@ The application puts, takes and moves blobs; it keeps checkpoints and drops old 
 remembers every frame that was accepted (`history`) and how many of them the log has called durable
 (`certain`). After every crash the store must come back with a prefix of the history that has at
 least the certain frames, and with the very state that this prefix adds up to.
+
+Some blobs are forged frames: of one who knows the store's identifier and where in the log the blob
+will be, and lacks only the secret.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from hashlib import sha256
 from random import Random
 from typing import Literal, NoReturn
 from uuid import UUID
+from zlib import crc32
 
 from merq.errors import StoreCorrupt, StoreFailed, StoreFull
 from merq.store.checkpoints import Checkpoint, Section, write_checkpoint
-from merq.store.log import Log, LogSettings, position_of
+from merq.store.log import Log, LogSettings, position_of, segment_name
 from merq.store.records import Record, pack_frame
 from merq.store.recovery import Frame, Identity, Opened, Torn, open_store
 from merq.testing.disk import Operation, PowerCut, SimulatedDisk
@@ -26,6 +30,8 @@ PUT, TAKE, MOVE = 1, 2, 3
 TABLE, CHAIN, FILLER = 1, 2, 3
 SETTINGS = LogSettings(segment_size=4096, reserve_step=1024)
 OPENINGS_MAX = 12
+FRAME_HEADER, RECORD_HEADER = 40, 12
+FIRST_DATA = FRAME_HEADER + RECORD_HEADER
 FAILING = (Operation.WRITE, Operation.SYNC, Operation.RESERVE, Operation.CREATE,
            Operation.SYNC_FOLDER, Operation.REMOVE)  # fmt: skip
 CRASHES: tuple[Literal["power", "kill"], ...] = ("power", "kill")
@@ -63,22 +69,20 @@ class Application:
     def restore(self, checkpoint: Checkpoint) -> None:
         assert self.sequence == 1, "a checkpoint comes before all frames"
         sections = {section.kind: section.data for section in checkpoint.sections}
-        self.chain = sections[CHAIN]
+        self.chain = bytes(sections[CHAIN])
         self.living = {key: (at, size) for key, at, size in _ENTRY.iter_unpack(sections[TABLE])}
         self.sequence = checkpoint.next_sequence
         self.checkpoint = checkpoint.number
         self.checkpoint_position = checkpoint.position
 
     def replay(self, frame: Frame) -> None:
-        assert frame.header.sequence == self.sequence, "each frame comes once and in order"
+        assert frame.sequence == self.sequence, "each frame comes once and in order"
         found = list(frame.records())
         records = tuple(Record(record.kind, bytes(record.data)) for record in found)
         self.apply(records, tuple(record.position for record in found))
-        header, start = frame.header, frame.position
+        start, end = frame.position, frame.position + frame.size
         self.replayed.append(
-            Entry(
-                records=records, start=start, end=start + header.size, durable_mark=header.durable
-            )
+            Entry(records=records, start=start, end=end, durable_mark=frame.durable)
         )
 
     def apply(self, records: tuple[Record, ...], positions: tuple[int, ...]) -> None:
@@ -90,13 +94,17 @@ class Application:
             if old is not None and self.log is not None:
                 self.log.release(*old)
             if record.kind != TAKE:
-                self.living[key] = (position + 8, len(record.data) - 8)
+                self.living[key] = (position, len(record.data))
                 if self.log is not None:
                     self.log.keep(*self.living[key])
 
     def snapshot(self, filler: bytes) -> tuple[Section, ...]:
         table = b"".join(_ENTRY.pack(key, *place) for key, place in self.living.items())
-        return (Section(TABLE, table), Section(CHAIN, self.chain), Section(FILLER, filler))
+        return (
+            Section(TABLE, memoryview(table)),
+            Section(CHAIN, self.chain),
+            Section(FILLER, bytearray(filler)),
+        )
 
 
 def linked(chain: bytes, records: tuple[Record, ...]) -> bytes:
@@ -114,7 +122,11 @@ class StoreWorld:
         self.chance = Random(seed)  # noqa: S311
         reserves = self.chance.random() < 0.6
         self.disk = SimulatedDisk(seed if disk_seed is None else disk_seed, reserves=reserves)
-        self.identity = Identity(store_id=UUID(int=self.chance.getrandbits(128)), created=seed)
+        self.identity = Identity(
+            store_id=UUID(int=self.chance.getrandbits(128)),
+            created=seed,
+            secret=self.chance.randbytes(16),
+        )
         self.history: list[Entry] = []
         self.certain = 0
         self.in_flight: tuple[Record, ...] | None = None
@@ -122,6 +134,7 @@ class StoreWorld:
         self.log: Log | None = None
         self.application = Application()
         self.torn: Torn | None = None
+        self.may_fail = False
 
     # Opening, and what must hold then.
 
@@ -138,7 +151,7 @@ class StoreWorld:
                 assert self.disk.capacity is not None, "a disk without limit is not full"
                 self.disk.capacity = None
             except StoreFailed:
-                pass
+                assert self.may_fail, "a disk that did not fail did"
             else:
                 self.application, self.log, self.torn = application, opened.log, opened.torn
                 application.log = opened.log
@@ -179,7 +192,7 @@ class StoreWorld:
                 (key,) = _KEY.unpack_from(record.data)
                 expected.pop(key, None)
                 if record.kind != TAKE:
-                    expected[key] = record.data[8:]
+                    expected[key] = record.data
         assert self.log is not None
         found = {key: self.log.read(*place) for key, place in self.application.living.items()}
         assert found == expected, "a blob is not what was put"
@@ -202,6 +215,7 @@ class StoreWorld:
         elif luck < 0.985:
             self.disk.capacity = None
         else:
+            self.may_fail = True
             self.disk.fail_next(self.chance.choice(FAILING), self.chance.randint(0, 3))
 
     def append(self, log: Log, records: tuple[Record, ...]) -> bool:
@@ -219,8 +233,9 @@ class StoreWorld:
             self.refused(log)
         assert appended.sequence == before == len(self.history) + 1
         self.in_flight = None
-        start = appended.positions[0] - 40
-        (mark,) = _KEY.unpack(log.read(start + 16, 8))
+        start = appended.positions[0] - FIRST_DATA
+        segment = self.disk.content(segment_name(start >> 32))
+        (mark,) = _KEY.unpack_from(segment, (start & 0xFFFFFFFF) + 16)
         self.history.append(
             Entry(records=records, start=start, end=appended.end, durable_mark=mark)
         )
@@ -244,7 +259,8 @@ class StoreWorld:
             self.certain += 1
 
     def refused(self, log: Log) -> NoReturn:
-        """After the disk has failed nothing is accepted."""
+        """After the disk has failed, and only then, nothing is accepted."""
+        assert self.may_fail, "a full disk is no reason to fail"
         self.note(log)
         self.disk.capacity = None
         for refused in (lambda: log.append([Record(1, b"never")]), log.begin_sync, log.sync):
@@ -258,36 +274,46 @@ class StoreWorld:
     def checkpoint(self, log: Log) -> bool:
         """Writes a checkpoint of everything; False if there was no room."""
         self.sync(log)
-        number = self.application.checkpoint + 1
+        number, position = self.application.checkpoint + 1, log.end
         filler = self.chance.randbytes(self.chance.randint(0, 700))
+        checkpoint = Checkpoint(
+            number=number,
+            position=position,
+            next_sequence=log.next_sequence,
+            sections=self.application.snapshot(filler),
+        )
+        if self.chance.random() < 0.5:
+            self.disk.before = lambda _, name: self.go_on_meanwhile(log, name)
         try:
-            write_checkpoint(
-                self.disk,
-                self.identity.store_id,
-                Checkpoint(
-                    number=number,
-                    position=log.end,
-                    next_sequence=log.next_sequence,
-                    sections=self.application.snapshot(filler),
-                ),
-            )
+            write_checkpoint(self.disk, self.identity.store_id, checkpoint)
         except StoreFull:
             return False
         except StoreFailed:
+            assert self.may_fail, "a full disk is no reason to fail"
             raise ProcessEnds from None
+        finally:
+            self.disk.before = None
         self.application.checkpoint = number
-        self.application.checkpoint_position = log.end
+        self.application.checkpoint_position = position
         return True
+
+    def go_on_meanwhile(self, log: Log, name: str) -> None:
+        """What another thread does between two operations of who writes a checkpoint."""
+        if name.startswith("checkpoints"):
+            if self.chance.random() < 0.3:
+                self.append(log, self.some_records())
+            if self.chance.random() < 0.2:
+                self.sync(log)
 
     def compact(self, log: Log) -> None:
         """Copies what lives in the oldest segments, and drops them after a checkpoint."""
         tail = log.end >> 32
         old = [segment.number for segment in log.segments() if segment.number < tail][:2]
-        for key, (position, size) in sorted(self.application.living.items()):
-            if position >> 32 in old:
-                blob = log.read(position, size)
-                if not self.append(log, (Record(MOVE, _KEY.pack(key) + blob),)):
-                    return
+        for _, (position, size) in sorted(self.application.living.items()):
+            if position >> 32 in old and not self.append(
+                log, (Record(MOVE, log.read(position, size)),)
+            ):
+                return
         if not self.checkpoint(log):
             return
         for number in old:
@@ -322,11 +348,23 @@ class StoreWorld:
                 half = size // 2
                 return self.chance.randbytes(size - half) + bytes(half)
             case 2:
-                mark = self.chance.choice((0, 1 << 62))
-                sequence = self.chance.choice((1, len(self.history) + 1, 1 << 40))
-                return pack_frame([Record(PUT, bytes(16))], sequence, mark)[0] * (size // 56 + 1)
+                return self.forged_frames() * (size // 64 + 1)
             case _:
                 return self.chance.randbytes(size)
+
+    def forged_frames(self) -> bytes:
+        """Frames such as this store could write next, if the secret is guessed right."""
+        assert self.log is not None
+        end = self.log.end
+        start = self.chance.choice((end, end, (end >> 32) + 1 << 32 | 64))
+        key = self.chance.choice((0, crc32(self.identity.store_id.bytes), 1 << 31))
+        # If this is the first record of the next frame, the forged one is where a frame may be.
+        filling = bytes(-(FIRST_DATA + _KEY.size) % 8)
+        place = start + FIRST_DATA + _KEY.size + len(filling)
+        mark = self.chance.choice((place, place, start + 8, 0, 1 << 62))
+        sequence = len(self.history) + self.chance.choice((2, 2, 2, 1, -1, 1 << 40))
+        forged, _ = pack_frame([Record(PUT, bytes(8))], max(sequence, 1), mark, key, place)
+        return filling + forged
 
     # Lives and deaths.
 
@@ -346,6 +384,7 @@ class StoreWorld:
     def crash(self, kind: Literal["power", "kill"]) -> None:
         """What is left is all there is."""
         self.disk = self.disk.crash(kind)
+        self.may_fail = False
         self.log = None
 
     def close(self) -> None:
@@ -429,7 +468,7 @@ def run_damage(seed: int, flips: int = 12) -> None:
         name = chance.choice([n for n in names if n.startswith(("log/", "identity"))] + newest)
         offset = chance.randrange(len(world.disk.content(name)))
         if name.startswith("log/") and chance.random() < 0.3:
-            offset = chance.randrange(min(64 + 40, len(world.disk.content(name))))
+            offset = chance.randrange(min(64 + FIRST_DATA, len(world.disk.content(name))))
         world.disk.damage(name, offset, 1 << chance.randrange(8))
         check_damaged(world, name, offset, end)
 
@@ -452,8 +491,33 @@ def check_damaged(world: StoreWorld, name: str, offset: int, end: int) -> None:
     for entry in world.history[: expected.frames]:
         chain = linked(chain, entry.records)
     assert application.chain == chain
+    check_reading(opened.log, application, name, offset)
     if expected.frames < len(world.history):
         assert opened.torn is not None, "frames are gone and nobody says so"
+
+
+def check_reading(log: Log, application: Application, name: str, offset: int) -> None:
+    """What lies before the checkpoint is met when it is read: a blob that is damaged is refused."""
+    for position, size in application.living.values():
+        place = position & 0xFFFFFFFF
+        # The kind of a record is after its size and checksum, and is not what is read.
+        counts = [*range(place - RECORD_HEADER, place - 4), *range(place, place + size)]
+        is_damaged = name == segment_name(position >> 32) and offset in counts
+        refusal = read_or_refused(log, position, size)
+        if refusal is None:
+            assert not is_damaged, f"{name} at {offset} was not noticed"
+        else:
+            assert is_damaged, f"{name} at {offset} is harmless, yet: {refusal}"
+            assert (refusal.file, refusal.offset) == (name, place)
+
+
+def read_or_refused(log: Log, position: int, size: int) -> StoreCorrupt | None:
+    """None if the blob was read, or why not."""
+    try:
+        log.read(position, size)
+    except StoreCorrupt as wrong:
+        return wrong
+    return None
 
 
 def opened_or_refused(world: StoreWorld, application: Application) -> Opened | StoreCorrupt:
@@ -482,7 +546,7 @@ def expectation(world: StoreWorld, name: str, offset: int, end: int) -> Expectat
         return everything  # contained in the checkpoint, and not read again
     for index, entry in enumerate(world.history):
         if entry.start <= place < entry.end:
-            size = 32 + sum(8 + len(record.data) for record in entry.records)
+            size = FRAME_HEADER + sum(RECORD_HEADER + len(r.data) for r in entry.records)
             if place >= entry.start + size:
                 return everything  # the filling, which says nothing
             shown = not is_tail or any(

@@ -123,7 +123,7 @@ class Host:
     def _restore(self, checkpoint: Checkpoint) -> None:
         self._checkpoint_number = checkpoint.number
         self._checkpoint_size = sum(len(each.data) for each in checkpoint.sections)
-        restore_snapshot(self.engine.state, list(checkpoint.sections))
+        restore_snapshot(self.engine.state, [(k, bytes(d)) for k, d in checkpoint.sections])
 
     def start(self, now: int, new_guid: UUID) -> None:
         """Work begins: the system's queues are there, and everything is settled.
@@ -226,7 +226,7 @@ class Host:
 
     def watch_resources(self) -> None:
         """[MS-MQDMPR] 3.1.7.2.5: looks at disk and memory, and lets the engine throttle."""
-        self._room = self._disk.free()
+        self._room = self._disk.free_bytes()
         self.engine.watch_resources(self._room)
 
     @property

@@ -13,7 +13,7 @@ from uuid import UUID
 from zlib import crc32
 
 from merq.errors import StoreCorrupt, StoreFull
-from merq.store.disk import Disk, LogFile
+from merq.store.disk import Buffer, Disk, LogFile
 from merq.store.log import VERSION
 
 CHECKPOINT_MAGIC: Final = b"MERQCKPT"
@@ -27,10 +27,13 @@ _NAME: Final = re.compile(r"([0-9a-f]{16})\.checkpoint")
 
 
 class Section(NamedTuple):
-    """A kind and data."""
+    """A kind and data. What is large may be several sections of one kind: they keep their order.
+
+    Data is bytes when it was read.
+    """
 
     kind: int
-    data: bytes
+    data: Buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,11 @@ def checkpoint_name(number: int) -> str:
 
 def write_checkpoint(disk: Disk, store_id: UUID, checkpoint: Checkpoint) -> None:
     """Writes a checkpoint, durably, and removes those before it.
+
+    It touches nothing but the folder of the checkpoints, so another thread may append to the log,
+    sync it and read it meanwhile. Two checkpoints at once, or dropping segments before this has
+    returned, are not allowed. Sections are written from where they are, without a copy: they must
+    not change until this has returned.
 
     Raises:
         StoreFull: There was no room; the checkpoint before it stays.
@@ -90,12 +98,13 @@ def _write_all(file: LogFile, store_id: UUID, checkpoint: Checkpoint) -> None:
     file.write(0, head + crc32(head).to_bytes(4, "little"))
     at = CHECKPOINT_HEADER_SIZE
     for kind, data in checkpoint.sections:
-        file.write(at, _SECTION.pack(len(data), _checksum(kind, data), kind))
-        file.write(at + _SECTION.size, data)
-        at += _SECTION.size + len(data)
+        view = memoryview(data).cast("B")
+        file.write(at, _SECTION.pack(len(view), _checksum(kind, view), kind))
+        file.write(at + _SECTION.size, view)
+        at += _SECTION.size + len(view)
 
 
-def _checksum(kind: int, data: bytes) -> int:
+def _checksum(kind: int, data: bytes | memoryview) -> int:
     """A section whose kind was altered is as wrong as one whose data was."""
     return crc32(data, crc32(_CHECKED.pack(len(data), kind)))
 

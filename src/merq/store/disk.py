@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from merq.errors import StoreFailed, StoreFull, StoreInUse
+
+Buffer = bytes | bytearray | memoryview
+"""Bytes to be written; whoever gives them leaves them alone until they are."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -20,7 +24,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 class LogFile(Protocol):
     """A file that is written at places of the writer's choice and made durable on demand."""
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: Buffer) -> None:
         """Writes all of `data`, or raises StoreFull or StoreFailed."""
 
     def reserve(self, size: int) -> None:
@@ -72,8 +76,8 @@ class Disk(Protocol):
     def sync_folder(self, folder: str) -> None:
         """Returns when the folder's names would survive power loss."""
 
-    def free(self) -> int:
-        """How many bytes are free."""
+    def free_bytes(self) -> int:
+        """How many bytes can still be written, as far as the disk itself limits it."""
 
 
 class _SystemFile:
@@ -83,13 +87,14 @@ class _SystemFile:
         self._descriptor = descriptor
         self._name = name
 
-    def write(self, offset: int, data: bytes) -> None:
-        view = memoryview(data)
+    def write(self, offset: int, data: Buffer) -> None:
         try:
-            while view:
-                written = os.pwrite(self._descriptor, view, offset)
-                view = view[written:]
+            written = os.pwrite(self._descriptor, data, offset)
+            while written < len(data):
+                # A system writes no more than 2 GiB at once, and less when it is interrupted.
                 offset += written
+                data = memoryview(data)[written:]
+                written = os.pwrite(self._descriptor, data, offset)
         except OSError as wrong:
             raise _failure(wrong, f"writing {self._name} at {offset}") from wrong
 
@@ -105,7 +110,17 @@ class _SystemFile:
 
     def read(self, offset: int, size: int) -> bytes:
         try:
-            return os.pread(self._descriptor, size, offset)
+            found = os.pread(self._descriptor, size, offset)
+            if len(found) == size or not found:
+                return found
+            # The end of the file, or more than the system reads at once: 2 GiB.
+            parts = [found]
+            while found:
+                size -= len(found)
+                offset += len(found)
+                found = os.pread(self._descriptor, size, offset)
+                parts.append(found)
+            return b"".join(parts)
         except OSError as wrong:
             raise _failure(wrong, f"reading {self._name} at {offset}") from wrong
 
@@ -228,9 +243,14 @@ class FileDisk:
             except OSError as wrong:
                 raise StoreFailed(f"making {place} durable: {wrong.strerror}") from wrong
 
-    def free(self) -> int:
-        """How many bytes are free."""
-        found = os.statvfs(self._root)
+    def free_bytes(self) -> int:
+        """How many bytes are free for this user."""
+        try:
+            if not hasattr(os, "statvfs"):
+                return shutil.disk_usage(self._root).free
+            found = os.statvfs(self._root)
+        except OSError as wrong:
+            raise _failure(wrong, f"asking for the room at {self._root}") from wrong
         return found.f_bavail * found.f_frsize
 
 

@@ -1,8 +1,8 @@
 """Checks a store's folder, whether it is in use or not. Nothing is written, nothing is locked.
 
-Written from the package's docstring alone: with `findings`, `viewing` and `scanning` it shares no
-code with what writes and opens a store, so that a mistake there does not hide itself here. Memory
-is bounded, whatever the files claim.
+Written from the package's docstring alone: with `findings`, `viewing`, `scanning` and `reading`
+it shares no code with what writes and opens a store, so that a mistake there does not hide itself
+here. Memory is bounded, whatever the files claim.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from uuid import UUID
 from zlib import crc32
 
+from merq.errors import StoreError
 from merq.store.findings import (
     CORRUPTIONS_MAX,
     Aside,
@@ -23,13 +24,14 @@ from merq.store.findings import (
     Report,
     SegmentReport,
 )
+from merq.store.reading import mismatch
 from merq.store.scanning import (
     HEADER_SIZE,
     VERSION,
+    Owner,
     SegmentScan,
     Start,
     header_problem,
-    mismatch,
 )
 from merq.store.viewing import (
     ATTEMPTS_MAX,
@@ -44,7 +46,7 @@ from merq.store.viewing import (
 SETTLE_S: Final = 0.1
 """How long the end of the log is watched before it is called torn and not growing."""
 
-_IDENTITY: Final = struct.Struct("<8sII16sQII")
+_IDENTITY: Final = struct.Struct("<8sII16sQ16sII")
 _CHECKPOINT: Final = struct.Struct("<8sII16sQQ12xI")
 _SECTION: Final = struct.Struct("<QII")
 _CHECKED: Final = struct.Struct("<QI")
@@ -57,7 +59,7 @@ def inspect(
     """Checks everything in the folder.
 
     Raises:
-        StoreError: The folder is not a store, or changes too quickly.
+        StoreError: The folder is not a store, or one of another version, or changes too quickly.
         StoreFailed: The disk failed.
     """
     for _ in range(ATTEMPTS_MAX):
@@ -75,12 +77,15 @@ def examine(
     """Checks what a view holds open."""
     total = sum(file.size() for file in (*view.checkpoints, *view.segments))
     findings = Findings(progress=progress, total=total)
-    store_id, created = _examine_identity(view, findings)
+    owner = _examine_identity(view, findings)
+    if owner is None:
+        findings.notes.append("without the identity the headers of frames are not all checked")
+    store_id = None if owner is None else owner.store_id
     checkpoints = [
         _examine_checkpoint(file, store_id, findings, is_newest=file is view.checkpoints[-1])
         for file in view.checkpoints
     ]
-    segments = _examine_log(view, store_id, _start(checkpoints), findings, settle_s)
+    segments = _examine_log(view, owner, _start(checkpoints), findings, settle_s)
     aside = tuple(
         Aside(file=f"aside/{name}", size=(view.folder / "aside" / name).stat().st_size)
         for name in names_in(view.folder / "aside")
@@ -89,7 +94,7 @@ def examine(
     return Report(
         folder=view.folder,
         store_id=store_id,
-        created=created,
+        created=None if owner is None else owner.created,
         segments=tuple(segments),
         checkpoints=tuple(checkpoints),
         aside=aside,
@@ -104,31 +109,38 @@ def _explained(stray: str) -> str:
     return f"{stray} is no part of a store"
 
 
-def _examine_identity(view: StoreView, findings: Findings) -> tuple[UUID | None, int | None]:
+def _examine_identity(view: StoreView, findings: Findings) -> Owner | None:
     if view.identity is None:
         problem = 0, "the file is missing beside a log"
     else:
-        data = view.identity.read(0, _IDENTITY.size + 1)
+        data = view.identity.read(0, min(view.identity.size(), CHUNK))
         found = _identity_problem(data)
         if found is None:
-            _, _, _, owner, created, _, _ = _IDENTITY.unpack(data)
-            return UUID(bytes=owner), created
+            _, _, _, owner, created, secret, _, _ = _IDENTITY.unpack(data)
+            return Owner(store_id=UUID(bytes=owner), created=created, key=crc32(owner + secret))
         problem = found
     findings.corrupt("identity", *problem, read_at_opening=True)
-    return None, None
+    return None
 
 
 def _identity_problem(data: bytes) -> tuple[int, str] | None:
+    """What is wrong with the identity and where, or None.
+
+    Raises:
+        StoreError: It is whole, but of another version: nothing else here can be judged.
+    """
+    if data[:8] != b"MERQSTOR":
+        return 0, f"{data[:8]!r} is here, an identity begins with b'MERQSTOR'"
+    body, found = data[:-4], int.from_bytes(data[-4:], "little")
+    version = int.from_bytes(data[8:12], "little")
+    if found == crc32(body) and version != VERSION:
+        raise StoreError(
+            f"the store has version {version} of the format, this program checks only {VERSION}"
+        )
     if len(data) != _IDENTITY.size:
-        size = f"{len(data)}" if len(data) < _IDENTITY.size else "more"
-        return 0, f"{size} bytes are here, an identity has {_IDENTITY.size}"
-    magic, version, _, _, _, _, checksum = _IDENTITY.unpack(data)
-    if magic != b"MERQSTOR":
-        return 0, f"{magic!r} is here, an identity begins with b'MERQSTOR'"
-    if checksum != crc32(data[:44]):
-        return 44, mismatch(checksum, crc32(data[:44]))
-    if version != VERSION:
-        return 8, f"version {version}; this program knows {VERSION}"
+        return 0, f"{len(data)} bytes are here, an identity has {_IDENTITY.size}"
+    if found != crc32(body):
+        return len(body), mismatch(found, crc32(body))
     return None
 
 
@@ -201,7 +213,7 @@ def _start(checkpoints: list[CheckpointReport]) -> Start | None:
 
 def _examine_log(
     view: StoreView,
-    store_id: UUID | None,
+    owner: Owner | None,
     start: Start | None,
     findings: Findings,
     settle_s: float,
@@ -213,7 +225,7 @@ def _examine_log(
     for file in view.segments:
         if before != file.number - 1:
             expected = 1 if start is _LOG_BEGINS and file.number == 1 else None
-        scan = SegmentScan(view, file, store_id, start, findings, settle_s)
+        scan = SegmentScan(view, file, owner, start, findings, settle_s)
         reports.append(scan.run(expected))
         expected = scan.following
         before = file.number

@@ -1,8 +1,8 @@
 """The log: frames are appended to segments, made durable on demand, and read by position.
 
-One thread appends and syncs at a time; whoever has several puts `commit` before it. Reading is safe
-beside that. What a segment still holds that is needed is counted here and decided by the caller,
-who knows what lives.
+One thread appends and syncs at a time; whoever has several lets them take turns. Reading is safe
+beside that, and so is the `run` of a sync that has begun. What a segment still holds that is needed
+is counted here and decided by the caller, who knows what lives.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
-from merq.errors import StoreFailed, StoreFull
+from merq.errors import StoreCorrupt, StoreFailed, StoreFull
 from merq.store.disk import Disk, LogFile
 from merq.store.records import (
-    FRAME_ALIGNMENT,
-    FRAME_HEADER_SIZE,
     FRAME_PAYLOAD_MAX,
     RECORD_HEADER_SIZE,
+    frame_size,
     pack_frame,
+    record_matches,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 SEGMENT_MAGIC: Final = b"MERQSEGM"
 SEGMENT_HEADER_SIZE: Final = 64
 SEGMENT_SIZE: Final = 64 << 20
@@ -71,8 +71,7 @@ class Segment:
     living: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class Appended(NamedTuple):
     """Where a frame went: it is durable when the log is durable up to `end`."""
 
     sequence: int
@@ -131,9 +130,13 @@ class Syncing:
 
 @dataclass(slots=True, kw_only=True)
 class LogState:
-    """Where recovery found the end of the log; the log goes on from there."""
+    """Where recovery found the end of the log; the log goes on from there.
+
+    `key` is what the checksums of this store's frames start from.
+    """
 
     store_id: UUID
+    key: int
     segments: list[Segment] = field(default_factory=list)
     next_sequence: int = 1
 
@@ -144,6 +147,7 @@ class Log:
     def __init__(self, disk: Disk, state: LogState, settings: LogSettings | None = None) -> None:
         self._disk = disk
         self._store_id = state.store_id
+        self._key = state.key
         self._settings = settings or LogSettings()
         self._segments = {segment.number: segment for segment in state.segments}
         self._sequence = state.next_sequence
@@ -178,36 +182,50 @@ class Log:
             StoreFailed: The disk failed; the log takes nothing more.
         """
         self._check()
-        payload = sum(RECORD_HEADER_SIZE + len(data) for _, data in records)
+        payload = RECORD_HEADER_SIZE * len(records) + sum([len(data) for _, data in records])
         if payload > FRAME_PAYLOAD_MAX:
             raise StoreFull(
                 f"{payload} bytes at once, at most {FRAME_PAYLOAD_MAX} are stored in one piece"
             )
         try:
-            return self._append(records, FRAME_HEADER_SIZE + payload + -payload % FRAME_ALIGNMENT)
+            return self._append(records, frame_size(payload))
         except StoreFailed as wrong:
             self._failed = self._failed or wrong
             raise
 
     def _append(self, records: Sequence[tuple[int, bytes]], size: int) -> Appended:
-        if self._tail.used > SEGMENT_HEADER_SIZE and (
-            self._tail.used + size > self._settings.segment_size
-        ):
-            self._roll()
         tail = self._tail
-        self._make_room(tail, tail.used + size)
-        frame, places = pack_frame(records, self._sequence, self._durable)
-        start = position_of(tail.number, tail.used)
+        end = tail.used + size
+        if end > tail.reserved or end > self._settings.segment_size:
+            tail = self._tail_with_room(size)
+        start = tail.number << 32 | tail.used
+        sequence = self._sequence
+        frame, positions = pack_frame(records, sequence, self._durable, self._key, start)
+        assert len(frame) == size, "room was made for what is written"
         try:
             tail.file.write(tail.used, frame)
         except StoreFull:
             self._wipe(tail)
             raise
         tail.used += size
-        sequence = self._sequence
-        self._sequence += 1
-        positions = tuple(start + place for place in places)
-        return Appended(sequence=sequence, end=start + size, positions=positions)
+        self._sequence = sequence + 1
+        return Appended(sequence, start + size, positions)
+
+    def roll(self) -> None:
+        """Begins the next segment, unless the newest is empty: the one before can be dropped then.
+
+        Raises:
+            StoreFull: There is no room; the log goes on where it is.
+            StoreFailed: The disk failed; the log takes nothing more.
+        """
+        self._check()
+        if self._tail.used == SEGMENT_HEADER_SIZE:
+            return
+        try:
+            self._roll()
+        except StoreFailed as wrong:
+            self._failed = self._failed or wrong
+            raise
 
     def sync(self) -> int:
         """Makes everything appended so far durable; gives the position up to which it is."""
@@ -235,14 +253,18 @@ class Log:
         self._durable = max(self._durable, syncing.end)
 
     def read(self, position: int, size: int) -> bytes:
-        """The bytes of a record's data, from a position that `append` or recovery gave."""
+        """A record's data: all of it, by the position that `append` or recovery gave and its size.
+
+        Raises:
+            StoreCorrupt: What is there is not what was written.
+        """
         segment = self._segments[position >> 32]
-        data = segment.file.read(position & 0xFFFFFFFF, size)
-        if len(data) != size:
-            raise StoreFailed(
-                f"{segment_name(segment.number)} has {len(data)} of {size} bytes at "
-                f"{position & 0xFFFFFFFF}"
-            )
+        offset = position & 0xFFFFFFFF
+        found = segment.file.read(offset - RECORD_HEADER_SIZE, RECORD_HEADER_SIZE + size)
+        data = found[RECORD_HEADER_SIZE:]
+        if len(data) != size or not record_matches(found, data):
+            reason = f"no whole record of {size} bytes is here"
+            raise StoreCorrupt(segment_name(segment.number), offset, reason)
         return data
 
     def segments(self) -> list[Segment]:
@@ -285,6 +307,15 @@ class Log:
     def _check(self) -> None:
         if self._failed is not None:
             raise StoreFailed(f"the store failed before and must be opened anew: {self._failed}")
+
+    def _tail_with_room(self, size: int) -> Segment:
+        """The segment that takes a frame of this size, the next one if need be."""
+        tail = self._tail
+        if tail.used > SEGMENT_HEADER_SIZE and tail.used + size > self._settings.segment_size:
+            self._roll()
+            tail = self._tail
+        self._make_room(tail, tail.used + size)
+        return tail
 
     def _make_room(self, segment: Segment, size: int) -> None:
         if size <= segment.reserved:

@@ -1,30 +1,36 @@
 """Frames and records: bytes to values and back. No file is touched here.
 
-The forms are described in the package's docstring.
+The forms are described in the package's docstring. Whatever happens once a record is plain code
+without dataclasses, so that the optional compiled build can take this module.
 """
 
 from __future__ import annotations
 
+import builtins
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from zlib import crc32
 
 FRAME_MAGIC: Final = b"FRAM"
-FRAME_HEADER_SIZE: Final = 32
-RECORD_HEADER_SIZE: Final = 8
+FRAME_HEADER_SIZE: Final = 40
+RECORD_HEADER_SIZE: Final = 12
 FRAME_ALIGNMENT: Final = 8
-FRAME_SIZE_MIN: Final = FRAME_HEADER_SIZE + RECORD_HEADER_SIZE
+FRAME_SIZE_MIN: Final = 56
+"""A frame with one record that has no data."""
 FRAME_PAYLOAD_MAX: Final = 1 << 30
 """The most that is appended in one piece: 1 GiB."""
 
 KIND_MAX: Final = 255
 
-_FRAME: Final = struct.Struct("<4sIQQI")
+_CHECKED_SIZE: Final = FRAME_HEADER_SIZE - 4
+_FRAME: Final = struct.Struct("<4sIQQII4x")
+_SEALED: Final = struct.Struct("<4sIQQII4xI")
 _CRC: Final = struct.Struct("<I")
-_RECORD: Final = struct.Struct("<IB3x")
-_ZEROS: Final = bytes(FRAME_ALIGNMENT)
+_RECORD: Final = struct.Struct("<IIB3x")
+
+
+_Header = tuple[bytes, int, int, int, int, int, int]
 
 
 class Record(NamedTuple):
@@ -39,80 +45,124 @@ class FoundRecord(NamedTuple):
 
     kind: int
     position: int
-    data: memoryview
+    data: builtins.memoryview  # the compiled build finds this type only by its module
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameHeader:
-    """What a frame says of itself before its payload."""
+class Mark(NamedTuple):
+    """What the header of a frame says of the log: it came after all that is before `durable`."""
 
-    payload_size: int
     sequence: int
     durable: int
-    count: int
-    checksum: int
 
-    @property
-    def size(self) -> int:
-        """The frame with its header and filling."""
-        return FRAME_HEADER_SIZE + self.payload_size + -self.payload_size % FRAME_ALIGNMENT
+
+class Frame:
+    """A whole frame as it was read; the log was known to be durable up to `durable` then."""
+
+    __slots__ = ("_records", "durable", "position", "sequence", "size")
+
+    def __init__(
+        self, position: int, size: int, sequence: int, durable: int, records: list[FoundRecord]
+    ) -> None:
+        self.position = position
+        self.size = size
+        self.sequence = sequence
+        self.durable = durable
+        self._records = records
+
+    def records(self) -> list[FoundRecord]:
+        """What was appended in one piece."""
+        return self._records
+
+
+def frame_size(payload: int) -> int:
+    """The size of a frame with its header and filling."""
+    return FRAME_HEADER_SIZE + payload + -payload % FRAME_ALIGNMENT
 
 
 def pack_frame(
-    records: Sequence[tuple[int, bytes]], sequence: int, durable: int
-) -> tuple[bytes, list[int]]:
-    """A whole frame, and where in it each record's data begins."""
+    records: Sequence[tuple[int, bytes]], sequence: int, durable: int, key: int, position: int
+) -> tuple[bytes, tuple[int, ...]]:
+    """A whole frame that will be at `position`, and the positions of its records' data."""
+    assert records, "a frame has at least one record"
+    pack = _RECORD.pack
     parts: list[bytes] = [b""]
-    places: list[int] = []
-    at = FRAME_HEADER_SIZE
+    positions: list[int] = []
+    begin = position + FRAME_HEADER_SIZE
+    at = begin
     for kind, data in records:
         assert 0 < kind <= KIND_MAX, "kind 0 does not exist"
-        parts.append(_RECORD.pack(len(data), kind))
+        size = len(data)
+        parts.append(pack(size, crc32(data), kind))
         parts.append(data)
         at += RECORD_HEADER_SIZE
-        places.append(at)
-        at += len(data)
-    size = at - FRAME_HEADER_SIZE
-    assert records, "a frame has at least one record"
-    assert size <= FRAME_PAYLOAD_MAX, "the caller keeps to the limit"
-    head = _FRAME.pack(FRAME_MAGIC, size, sequence, durable, len(records))
-    checksum = crc32(head)
-    for part in parts:
-        checksum = crc32(part, checksum)
-    parts[0] = head + _CRC.pack(checksum)
-    parts.append(_ZEROS[: -size % FRAME_ALIGNMENT])
-    return b"".join(parts), places
-
-
-def unpack_header(data: bytes) -> FrameHeader | None:
-    """The header at the start of `data`, or None if no frame begins there."""
-    if len(data) < FRAME_HEADER_SIZE or data[:4] != FRAME_MAGIC:
-        return None
-    _, size, sequence, durable, count = _FRAME.unpack_from(data)
-    (checksum,) = _CRC.unpack_from(data, FRAME_HEADER_SIZE - 4)
-    if size > FRAME_PAYLOAD_MAX:
-        return None
-    return FrameHeader(
-        payload_size=size, sequence=sequence, durable=durable, count=count, checksum=checksum
-    )
-
-
-def is_whole(header: FrameHeader, frame: bytes) -> bool:
-    """Whether `frame`, header and payload, is what its checksum says."""
-    end = FRAME_HEADER_SIZE + header.payload_size
-    if len(frame) < end:
-        return False
-    view = memoryview(frame)
-    found = crc32(view[FRAME_HEADER_SIZE:end], crc32(view[: FRAME_HEADER_SIZE - 4]))
-    return found == header.checksum
-
-
-def unpack_records(header: FrameHeader, frame: bytes, position: int) -> Iterator[FoundRecord]:
-    """The records of a whole frame that begins at `position` in the log."""
-    view = memoryview(frame)
-    at = FRAME_HEADER_SIZE
-    for _ in range(header.count):
-        size, kind = _RECORD.unpack_from(frame, at)
-        at += RECORD_HEADER_SIZE
-        yield FoundRecord(kind, position + at, view[at : at + size])
+        positions.append(at)
         at += size
+    payload = at - begin
+    assert payload <= FRAME_PAYLOAD_MAX, "the caller keeps to the limit"
+    checksum = crc32(parts[1] if len(parts) == 3 else b"".join(parts[1::2]))
+    head = _FRAME.pack(FRAME_MAGIC, payload, sequence, durable, len(records), checksum)
+    parts[0] = head + _CRC.pack(crc32(head, key))
+    parts.append(bytes(-payload % FRAME_ALIGNMENT))
+    return b"".join(parts), tuple(positions)
+
+
+def read_mark(log: memoryview, at: int, key: int) -> Mark | None:
+    """What the header there says of the log, or None if it is none that this store has written."""
+    header = _header(log, at, key)
+    return None if header is None else Mark(header[2], header[3])
+
+
+def read_frame(log: memoryview, at: int, key: int, position: int) -> Frame | None:
+    """The frame that begins at `at`, which is `position` in the log, or None if it is not whole."""
+    header = _header(log, at, key)
+    if header is None:
+        return None
+    _, payload, sequence, durable, count, checksum, _ = header
+    size = frame_size(payload)
+    if at + size > len(log):
+        return None
+    begin = at + FRAME_HEADER_SIZE
+    records = _records(log, begin, begin + payload, count, checksum, position - at)
+    return None if records is None else Frame(position, size, sequence, durable, records)
+
+
+def record_matches(head: bytes, data: bytes) -> bool:
+    """Whether data is what the header of its record, with which `head` begins, says."""
+    if len(head) < RECORD_HEADER_SIZE:
+        return False
+    size, checksum, _ = _RECORD.unpack_from(head)
+    return bool(size == len(data) and checksum == crc32(data))
+
+
+def _header(
+    log: memoryview, at: int, key: int
+) -> tuple[bytes, int, int, int, int, int, int] | None:
+    """Magic, size of the payload, sequence, mark, number of records and the two checksums."""
+    if at + FRAME_HEADER_SIZE > len(log):
+        return None
+    header: _Header = _SEALED.unpack_from(log, at)
+    if header[0] != FRAME_MAGIC or header[6] != crc32(log[at : at + _CHECKED_SIZE], key):
+        return None
+    return header
+
+
+def _records(
+    log: memoryview, at: int, end: int, count: int, checksum: int, base: int
+) -> list[FoundRecord] | None:
+    """The records there, `base` being the position of the log's first byte, if all are whole."""
+    unpack = _RECORD.unpack_from
+    new = tuple.__new__  # FoundRecord(…) takes twice as long
+    records: list[FoundRecord] = []
+    found = 0
+    for _ in range(count):
+        start = at + RECORD_HEADER_SIZE
+        if start > end:
+            return None
+        size, expected, kind = unpack(log, at)
+        found = crc32(log[at:start], found)
+        at = start + size
+        data = log[start:at]
+        if expected != crc32(data):
+            return None
+        records.append(new(FoundRecord, (kind, base + start, data)))
+    return records if at == end and found == checksum else None

@@ -5,16 +5,17 @@ Where the log ends and what is torn or corrupt is decided as the package's docst
 
 from __future__ import annotations
 
+import os
 import re
 import struct
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 from uuid import UUID
 from zlib import crc32
 
-from merq.errors import StoreCorrupt
+from merq.errors import StoreCorrupt, StoreError
 from merq.store.checkpoints import Checkpoint, newest_checkpoint
 from merq.store.disk import Disk, LogFile
 from merq.store.log import (
@@ -30,29 +31,38 @@ from merq.store.log import (
 )
 from merq.store.records import (
     FRAME_ALIGNMENT,
-    FRAME_HEADER_SIZE,
     FRAME_MAGIC,
     FRAME_SIZE_MIN,
-    FoundRecord,
-    FrameHeader,
-    is_whole,
-    unpack_header,
-    unpack_records,
+    Frame,
+    read_frame,
+    read_mark,
 )
 
+__all__ = ["Frame", "Identity", "Opened", "Replay", "Restore", "Torn", "open_store"]
+
 IDENTITY_MAGIC: Final = b"MERQSTOR"
-IDENTITY_SIZE: Final = 48
-_IDENTITY: Final = struct.Struct("<8sI4x16sQ4x")
+IDENTITY_SIZE: Final = 64
+IDENTITY_SIZE_MAX: Final = 4096
+"""The most that an identity of any version has."""
+SECRET_SIZE: Final = 16
+_IDENTITY: Final = struct.Struct("<8sI4x16sQ16s4x")
+_ZEROS: Final = bytes(1 << 20)
 _SEGMENT: Final = struct.Struct("<8sI4xQ16sQ12x")
 _NAME: Final = re.compile(r"([0-9a-f]{16})\.segment")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Whose store a folder is."""
+    """Whose store a folder is. The secret is made with the store and never leaves its folder."""
 
     store_id: UUID
     created: int
+    secret: bytes = field(default_factory=lambda: os.urandom(SECRET_SIZE), repr=False)
+
+    @property
+    def key(self) -> int:
+        """What the checksums of this store's frames start from: no message can foretell them."""
+        return crc32(self.secret, crc32(self.store_id.bytes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,19 +73,6 @@ class Torn:
     offset: int
     size: int
     kept_as: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """A frame as it was read."""
-
-    header: FrameHeader
-    position: int
-    data: bytes
-
-    def records(self) -> Iterator[FoundRecord]:
-        """What was appended in one piece."""
-        return unpack_records(self.header, self.data, self.position)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +106,7 @@ def open_store(
 
     Raises:
         StoreCorrupt: Something that had become durable is not what was written.
+        StoreError: The store has another version of the format.
     """
     identity = _identify(disk, fresh)
     checkpoint = newest_checkpoint(disk, identity.store_id)
@@ -116,7 +114,7 @@ def open_store(
         restore(checkpoint)
         # A name that a killed process gave may not be durable, and segments go because of it.
         disk.sync_folder("checkpoints")
-    scan = _Scan(disk, identity.store_id, checkpoint)
+    scan = _Scan(disk, identity, checkpoint)
     state, torn = scan.run(replay)
     return Opened(identity=identity, log=Log(disk, state, settings), torn=torn)
 
@@ -127,23 +125,30 @@ def _identify(disk: Disk, fresh: Identity) -> Identity:
             raise StoreCorrupt("identity", 0, "the file is missing beside a log")
         return _introduce(disk, fresh)
     file = disk.open("identity")
-    data = file.read(0, IDENTITY_SIZE + 1)
+    data = file.read(0, IDENTITY_SIZE_MAX)
     file.close()
-    if (
-        len(data) != IDENTITY_SIZE
-        or data[:8] != IDENTITY_MAGIC
-        or int.from_bytes(data[44:], "little") != crc32(data[:44])
-    ):
+    # Of any version it is known where it says so, and that its last bytes are its checksum.
+    if data[:8] != IDENTITY_MAGIC or int.from_bytes(data[-4:], "little") != crc32(data[:-4]):
         raise StoreCorrupt("identity", 0, "it is not the identity of a store")
-    _, version, owner, created = _IDENTITY.unpack_from(data)
+    version = int.from_bytes(data[8:12], "little")
     if version != VERSION:
-        raise StoreCorrupt("identity", 8, f"version {version}; this program knows {VERSION}")
+        raise StoreError(
+            f"the store has version {version} of the format, this program knows only {VERSION}: "
+            "open it with the release that made it"
+        )
+    if len(data) != IDENTITY_SIZE:
+        reason = f"{len(data)} bytes are here, an identity has {IDENTITY_SIZE}"
+        raise StoreCorrupt("identity", 0, reason)
+    _, _, owner, created, secret = _IDENTITY.unpack_from(data)
     disk.sync_folder(".")
-    return Identity(store_id=UUID(bytes=owner), created=created)
+    return Identity(store_id=UUID(bytes=owner), created=created, secret=secret)
 
 
 def _introduce(disk: Disk, fresh: Identity) -> Identity:
-    head = _IDENTITY.pack(IDENTITY_MAGIC, VERSION, fresh.store_id.bytes, fresh.created)
+    assert len(fresh.secret) == SECRET_SIZE
+    head = _IDENTITY.pack(
+        IDENTITY_MAGIC, VERSION, fresh.store_id.bytes, fresh.created, fresh.secret
+    )
     if disk.exists("identity.draft"):
         disk.remove("identity.draft")
     file = disk.create("identity.draft")
@@ -160,9 +165,10 @@ def _introduce(disk: Disk, fresh: Identity) -> Identity:
 class _Scan:
     """Reads the segments from the checkpoint on, and finds the end of the log."""
 
-    def __init__(self, disk: Disk, store_id: UUID, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, disk: Disk, identity: Identity, checkpoint: Checkpoint | None) -> None:
         self._disk = disk
-        self._store_id = store_id
+        self._store_id = identity.store_id
+        self._key = identity.key
         self._start = checkpoint.position if checkpoint else position_of(1, SEGMENT_HEADER_SIZE)
         self._sequence = checkpoint.next_sequence if checkpoint else 1
         # Before this position the log is known to be durable.
@@ -177,7 +183,12 @@ class _Scan:
             for file in self._files:
                 file.close()
             raise
-        state = LogState(store_id=self._store_id, segments=segments, next_sequence=self._sequence)
+        state = LogState(
+            store_id=self._store_id,
+            key=self._key,
+            segments=segments,
+            next_sequence=self._sequence,
+        )
         return state, self._torn
 
     def _segments(self, replay: Replay) -> list[Segment]:
@@ -243,36 +254,42 @@ class _Scan:
             if at > len(data):
                 reason = f"the file ends, but the checkpoint contains the log up to {at}"
                 raise StoreCorrupt(name, len(data), reason)
-            self._compare_with_checkpoint(name, data, at)
+            self._compare_with_checkpoint(name, memoryview(data), at)
         elif first_sequence != self._sequence:
             reason = f"it begins with frame {first_sequence}, frame {self._sequence} is missing"
             raise StoreCorrupt(name, 0, reason)
-        while (header := self._frame_at(data, at)) is not None:
-            frame = data[at : at + header.size]
-            replay(Frame(header=header, position=position_of(number, at), data=frame))
-            self._sequence += 1
-            self._proven = max(self._proven, header.durable)
-            at += header.size
-        if any(memoryview(data)[at:]):
+        at = self._replay(memoryview(data), number, at, replay)
+        if not _is_empty_from(data, at):
             if not is_last or self._was_durable(data, number, at):
                 raise StoreCorrupt(name, at, "no whole frame is here, but the log went on after it")
             self._cut(file, number, at, data[at:])
         if is_last:
-            self._make_durable(file, number, data[:at])
+            self._make_durable(file, number, memoryview(data)[:at])
         return at
 
-    def _compare_with_checkpoint(self, name: str, data: bytes, at: int) -> None:
+    def _replay(self, log: memoryview, number: int, at: int, replay: Replay) -> int:
+        """Gives out the frames that follow each other; gives where the next is not."""
+        key, sequence, proven = self._key, self._sequence, self._proven
+        base = position_of(number, 0)
+        while True:
+            frame = read_frame(log, at, key, base + at)
+            if frame is None or frame.sequence != sequence:
+                break
+            replay(frame)
+            sequence += 1
+            proven = max(proven, frame.durable)
+            at += frame.size
+        self._sequence, self._proven = sequence, proven
+        return at
+
+    def _compare_with_checkpoint(self, name: str, log: memoryview, at: int) -> None:
         """Where the checkpoint ends, its next frame goes on; another whole one must not be cut."""
-        header = unpack_header(data[at : at + FRAME_HEADER_SIZE])
-        if (
-            header is not None
-            and header.sequence != self._sequence
-            and is_whole(header, data[at : at + header.size])
-        ):
-            reason = f"frame {header.sequence} is here, the checkpoint expects {self._sequence}"
+        frame = read_frame(log, at, self._key, at)
+        if frame is not None and frame.sequence != self._sequence:
+            reason = f"frame {frame.sequence} is here, the checkpoint expects {self._sequence}"
             raise StoreCorrupt(name, at, reason)
 
-    def _make_durable(self, file: LogFile, number: int, data: bytes) -> None:
+    def _make_durable(self, file: LogFile, number: int, data: memoryview) -> None:
         """Whatever was found counts from now on, so it must survive from now on.
 
         A killed process may have synced none of it. Nor is syncing it enough: a sync that failed
@@ -283,25 +300,18 @@ class _Scan:
             file.write(proven, data[proven:])
         file.sync()
 
-    def _frame_at(self, data: bytes, at: int) -> FrameHeader | None:
-        header = unpack_header(data[at : at + FRAME_HEADER_SIZE])
-        if header is None or header.sequence != self._sequence or at + header.size > len(data):
-            return None
-        return header if is_whole(header, data[at : at + header.size]) else None
-
     def _was_durable(self, data: bytes, number: int, at: int) -> bool:
-        """Whether a later whole frame says that the log was durable beyond this place."""
+        """Whether the header of a later frame says that the log was durable beyond this place."""
         here = position_of(number, at)
+        log = memoryview(data)
         place = data.find(FRAME_MAGIC, at + 1)
         while place >= 0:
-            header = unpack_header(data[place : place + FRAME_HEADER_SIZE])
-            # Only what can be true is looked at: these bytes may be a message that claims anything.
+            mark = read_mark(log, place, self._key) if place % FRAME_ALIGNMENT == 0 else None
+            # The key keeps out what messages claim. That it can be true is asked for all the same.
             if (
-                header is not None
-                and place % FRAME_ALIGNMENT == 0
-                and here < header.durable <= position_of(number, place)
-                and 0 < header.sequence - self._sequence <= (place - at) // FRAME_SIZE_MIN
-                and is_whole(header, data[place : place + header.size])
+                mark is not None
+                and here < mark.durable <= position_of(number, place)
+                and 0 < mark.sequence - self._sequence <= (place - at) // FRAME_SIZE_MIN
             ):
                 return True
             place = data.find(FRAME_MAGIC, place + 1)
@@ -334,6 +344,12 @@ def _header_problem(head: bytes, number: int, store_id: UUID) -> str:
     if found != number or owner != store_id.bytes:
         return f"it is segment {found} of store {UUID(bytes=owner)}"
     return ""
+
+
+def _is_empty_from(data: bytes, at: int) -> bool:
+    """Whether there are zeros to the end."""
+    step = len(_ZEROS)
+    return all(_ZEROS.startswith(data[each : each + step]) for each in range(at, len(data), step))
 
 
 def _is_whole_header(head: bytes) -> bool:

@@ -5,7 +5,6 @@ Written from the package's docstring, not from what writes the log; part of `ins
 
 from __future__ import annotations
 
-import struct
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,18 +14,14 @@ from uuid import UUID
 from zlib import crc32
 
 from merq.store.findings import End, Findings, SegmentReport
-from merq.store.viewing import CHUNK, StoreView, ViewedFile
+from merq.store.reading import FRAME_SIZE_MIN, Contents, FrameHead, FrameReader, mismatch
+from merq.store.viewing import StoreView, ViewedFile
 
-VERSION: Final = 1
+VERSION: Final = 2
 HEADER_SIZE: Final = 64
 SETTLE_ROUNDS_MAX: Final = 50
 """How often the end of a log is looked at that changes each time; then it is growing."""
 
-_ALIGNMENT: Final = 8
-_MAGIC: Final = b"FRAM"
-_FRAME: Final = struct.Struct("<4sIQQII")
-_RECORD: Final = struct.Struct("<IB3s")
-_FRAME_SIZE_MIN: Final = _FRAME.size + _RECORD.size
 _END_OF_SEGMENT: Final = 1 << 32
 
 
@@ -83,28 +78,13 @@ def header_problem(
     return None
 
 
-def mismatch(found: int, expected: int) -> str:
-    """A checksum that is not right."""
-    return f"the checksum is {found:#010x}, of what is here it would be {expected:#010x}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Frame:
-    """A whole frame."""
+class Owner:
+    """Whose store it is, and the key of its frames' checksums, as its identity says."""
 
-    at: int
-    payload_size: int
-    sequence: int
-    durable: int
-    count: int
-
-    @property
-    def payload_end(self) -> int:
-        return self.at + _FRAME.size + self.payload_size
-
-    @property
-    def end(self) -> int:
-        return self.payload_end + -self.payload_size % _ALIGNMENT
+    store_id: UUID
+    created: int
+    key: int
 
 
 class SegmentScan:
@@ -114,7 +94,7 @@ class SegmentScan:
         self,
         view: StoreView,
         file: ViewedFile,
-        store_id: UUID | None,
+        owner: Owner | None,
         start: Start | None,
         findings: Findings,
         settle_s: float,
@@ -122,14 +102,12 @@ class SegmentScan:
         self.following: int | None = None
         self._view = view
         self._file = file
-        self._store_id = store_id
+        self._owner = owner
         self._start = start
         self._findings = findings
         self._settle_s = settle_s
-        self._size = file.size()
+        self._reader = FrameReader(file, None if owner is None else owner.key)
         self._is_newest = file is view.segments[-1]
-        self._window = b""
-        self._window_at = 0
         self._next = 0
         self._frames = self._records = 0
         self._kinds: Counter[int] = Counter()
@@ -139,12 +117,13 @@ class SegmentScan:
     def run(self, expected: int | None) -> SegmentReport:
         """Reads it all. Its first frame ought to be the `expected` one, if that is known."""
         used, end = self._examine(expected)
-        self._findings.advance(self._size)
+        size = self._reader.size
+        self._findings.advance(size)
         return SegmentReport(
             number=self._file.number,
             file=self._file.name,
-            size=self._size,
-            used=min(used, self._size),
+            size=size,
+            used=min(used, size),
             frames=self._frames,
             records=self._records,
             kinds=tuple(sorted(self._kinds.items())),
@@ -183,10 +162,11 @@ class SegmentScan:
         head, problem, has_frame = b"", None, False
         for pause_s in (0.0, self._settle_s):
             time.sleep(pause_s)
-            self._size = self._file.size()
-            has_frame = next(self._magics(HEADER_SIZE), None) is not None
+            self._reader.look_anew()
+            has_frame = next(self._reader.magics(HEADER_SIZE), None) is not None
             head = self._file.read(0, HEADER_SIZE)
-            problem = header_problem(head, b"MERQSEGM", self._store_id, owner_at=24)
+            store_id = None if self._owner is None else self._owner.store_id
+            problem = header_problem(head, b"MERQSEGM", store_id, owner_at=24)
             if problem is None or not self._is_newest:
                 break
         found = int.from_bytes(head[16:24], "little")
@@ -207,9 +187,10 @@ class SegmentScan:
             self._findings.corrupt(start.file, 32, reason, read_at_opening=True)
         if at >= stop:
             return at
-        is_short = self._size < stop
+        is_short = self._reader.size < stop
         while at < stop:
-            reason = f"{self._found_at(at)}; {start.file} contains the log up to {stop}"
+            found = self._reader.found_at(at, self._next)
+            reason = f"{found}; {start.file} contains the log up to {stop}"
             self._findings.corrupt(self._file.name, at, reason, read_at_opening=is_short)
             frame = next(self._later(at), None)
             if frame is None or frame.at >= stop:
@@ -229,16 +210,16 @@ class SegmentScan:
             if end is not End.CORRUPT:
                 self.following = self._next
                 return at, end
-            reason = f"{self._found_at(at)}; the log went on after it"
+            reason = f"{self._reader.found_at(at, self._next)}; the log went on after it"
             self._findings.corrupt(self._file.name, at, reason, read_at_opening=is_read)
             if later is None:
                 return at, end
             self._next = later.sequence
             at = later.at
 
-    def _judge(self, at: int) -> tuple[End, _Frame | None]:
+    def _judge(self, at: int) -> tuple[End, FrameHead | None]:
         """What a place without the next frame is; if it is corrupt, also where frames go on."""
-        if self._is_empty_from(at):
+        if self._reader.is_empty_from(at):
             return End.CLEAN, None
         if not self._is_newest:
             return End.CORRUPT, next(self._later(at), None)
@@ -248,26 +229,25 @@ class SegmentScan:
             # again: another process may have finished writing here meanwhile.
             is_followed = self._view.has_later_segment(self._file.number)
             later, is_durable = self._proof(at)
-            self._size = self._file.size()
-            self._window = b""
-            frame = self._frame_at(at)
-            if frame is not None and frame.sequence == self._next:
+            self._reader.look_anew()
+            found = self._reader.whole_at(at)
+            if found is not None and found[0].sequence == self._next:
                 return End.GROWING, None
-            if self._is_empty_from(at):
+            if self._reader.is_empty_from(at):
                 return End.CLEAN, None
             if is_followed or is_durable:
                 return End.CORRUPT, later
-            now = self._checksum(at, self._size, 0)
+            now = self._reader.checksum(at, self._reader.size)
             if now == before:
                 return End.TORN, None
             before = now
             time.sleep(self._settle_s)
         return End.GROWING, None
 
-    def _proof(self, at: int) -> tuple[_Frame | None, bool]:
-        """The next whole frame, and whether one says that the log was durable beyond `at`."""
+    def _proof(self, at: int) -> tuple[FrameHead | None, bool]:
+        """The next frame, and whether one says that the log was durable beyond `at`."""
         here = self._file.number << 32 | at
-        first: _Frame | None = None
+        first: FrameHead | None = None
         for frame in self._later(at):
             first = first or frame
             if frame.durable > here:
@@ -277,120 +257,42 @@ class SegmentScan:
     def _walk(self, at: int, stop: int) -> int:
         """Reads frames that follow each other; gives where the next is not, or lies beyond."""
         while at < stop:
-            frame = self._frame_at(at)
-            if frame is None or frame.sequence != self._next:
+            found = self._reader.whole_at(at)
+            if found is None or found[0].sequence != self._next:
                 break
-            self._take(frame)
-            at = frame.end
+            self._take(*found)
+            at = found[0].end
         return at
 
-    def _take(self, frame: _Frame) -> None:
+    def _take(self, frame: FrameHead, contents: Contents) -> None:
         """Counts a frame and its records."""
         self._first = frame.sequence if self._first is None else self._first
         self._last = frame.sequence
         self._next = frame.sequence + 1
         self._frames += 1
-        at, end = frame.at + _FRAME.size, frame.payload_end
-        for index in range(frame.count):
-            head = self._read(at, min(_RECORD.size, end - at))
-            size, kind, zeros = _RECORD.unpack(head.ljust(_RECORD.size, b"\0"))
-            if len(head) < _RECORD.size or size > end - at - _RECORD.size or not kind or any(zeros):
-                what = f"record {index + 1} of {frame.count} of frame {frame.sequence}"
-                self._misshapen(at, f"{what}: kind {kind}, {size} bytes, {end - at} are left")
-                return
-            self._records += 1
-            self._kinds[kind] += 1
-            at += _RECORD.size + size
-        if at != end or not frame.count:
-            what = f"frame {frame.sequence} has {frame.count} records"
-            self._misshapen(at, f"{what} and {end - at} bytes after them")
-        elif any(self._read(end, frame.end - end)):
+        self._records += contents.kinds.total()
+        self._kinds.update(contents.kinds)
+        for at, what in contents.odd:
+            reason = f"frame {frame.sequence}: {what}, which does not exist"
+            self._findings.corrupt(self._file.name, at, reason, read_at_opening=False)
+        if not self._reader.filling_is_zeros(frame):
             self._findings.notes.append(
-                f"{self._file.name} at offset {end}: the filling of frame {frame.sequence} is not "
-                "zeros; nothing is lost"
+                f"{self._file.name} at offset {frame.payload_end}: the filling of frame "
+                f"{frame.sequence} is not zeros; nothing is lost"
             )
 
-    def _misshapen(self, at: int, reason: str) -> None:
-        is_read = self._start is None or (self._file.number << 32 | at) >= self._start.position
-        self._findings.corrupt(self._file.name, at, reason, read_at_opening=is_read)
+    def _later(self, at: int) -> Iterator[FrameHead]:
+        """Headers of frames after `at` that are later than the next one, and can be true.
 
-    def _frame_at(self, at: int) -> _Frame | None:
-        """The frame that begins there, if all of it is there and its checksum is right."""
-        head = self._read(at, _FRAME.size)
-        if len(head) < _FRAME.size or head[:4] != _MAGIC:
-            return None
-        _, size, sequence, durable, count, checksum = _FRAME.unpack(head)
-        frame = _Frame(at=at, payload_size=size, sequence=sequence, durable=durable, count=count)
-        if frame.end > self._size:
-            return None
-        found = self._checksum(at + _FRAME.size, frame.payload_end, crc32(head[:28]))
-        return frame if found == checksum else None
-
-    def _found_at(self, at: int) -> str:
-        """What is there instead of the next frame."""
-        head = self._read(at, _FRAME.size)
-        if len(head) < _FRAME.size or head[:4] != _MAGIC:
-            return f"{head[:4]!r} is here, frame {self._next} begins with {_MAGIC!r}"
-        _, size, sequence, _, _, checksum = _FRAME.unpack(head)
-        end = at + _FRAME.size + size
-        if end > self._size:
-            return f"a frame of {size} bytes is here, the file ends {end - self._size} before it"
-        found = self._checksum(at + _FRAME.size, end, crc32(head[:28]))
-        if found != checksum:
-            return f"frame {self._next} is expected here and {mismatch(checksum, found)}"
-        return f"frame {sequence} is here, frame {self._next} is expected"
-
-    def _later(self, at: int) -> Iterator[_Frame]:
-        """Whole frames after `at` that are later than the next one, and can be true.
-
-        A message may contain bytes that look like a frame.
+        A header says how far the log was durable even if its own frame is not whole.
         """
         end = 0
-        for place in self._magics(at + 1):
-            frame = self._frame_at(place) if place >= end else None
+        for place in self._reader.magics(at + 1):
+            frame = self._reader.head_at(place) if place >= end else None
             if (
                 frame is not None
-                and 0 < frame.sequence - self._next <= (place - at) // _FRAME_SIZE_MIN
+                and 0 < frame.sequence - self._next <= (place - at) // FRAME_SIZE_MIN
                 and frame.durable <= self._file.number << 32 | place
             ):
                 yield frame
                 end = frame.end
-
-    def _magics(self, at: int) -> Iterator[int]:
-        """Where frames may begin."""
-        at += -at % _ALIGNMENT
-        while data := self._file.read(at, CHUNK):
-            found = data.find(_MAGIC)
-            while found >= 0:
-                if found % _ALIGNMENT == 0:
-                    yield at + found
-                found = data.find(_MAGIC, found + 1)
-            # Only the end of the file cuts a piece elsewhere than at a multiple of the alignment.
-            at += len(data) + -len(data) % _ALIGNMENT
-
-    def _is_empty_from(self, at: int) -> bool:
-        """Whether there are zeros to the end of the segment."""
-        while at < self._size:
-            data = self._file.read(at, min(CHUNK, self._size - at))
-            if data.count(0) != len(data):
-                return False
-            at += len(data) or self._size
-        return True
-
-    def _checksum(self, at: int, end: int, checksum: int) -> int:
-        while at < end:
-            data = self._read(at, min(CHUNK, end - at))
-            if not data:
-                break
-            checksum = crc32(data, checksum)
-            at += len(data)
-        return checksum
-
-    def _read(self, at: int, size: int) -> bytes:
-        """Reads through a window, so that small frames do not cost a call each."""
-        begin = at - self._window_at
-        if begin < 0 or begin + size > len(self._window):
-            self._window = self._file.read(at, CHUNK)
-            self._window_at = at
-            begin = 0
-        return self._window[begin : begin + size]

@@ -26,12 +26,12 @@ from threading import RLock
 from typing import Final, Literal
 
 from merq.errors import StoreFailed, StoreFull, StoreInUse
-from merq.store.disk import LogFile
+from merq.store.disk import Buffer, LogFile
 
 SECTOR_SIZE: Final = 512
 """What a disk writes at once; several are written in any order."""
 ROOM_WITHOUT_LIMIT: Final = 1 << 40
-"""What `free` says of a disk without a capacity."""
+"""What `free_bytes` says of a disk without a capacity."""
 
 
 class PowerCut(BaseException):
@@ -248,7 +248,7 @@ class _SimulatedFile:
         self._open = True
         machine.open_files += 1
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write(self, offset: int, data: Buffer) -> None:
         machine = self._begin(Operation.WRITE)
         with machine.turn:
             course = machine.begin(Operation.WRITE)
@@ -308,9 +308,10 @@ class _SimulatedFile:
             return len(self._node.image)
 
     def close(self) -> None:
-        if self._open:
-            self._open = False
-            self._machine.open_files -= 1
+        with self._machine.turn:
+            if self._open:
+                self._open = False
+                self._machine.open_files -= 1
 
     def _begin(self, operation: Operation) -> _Machine:
         self._check()
@@ -496,8 +497,8 @@ class SimulatedDisk:
                     machine.namings.remove(naming)
             machine.end(course, f"making {folder} durable")
 
-    def free(self) -> int:
-        """How many bytes are free."""
+    def free_bytes(self) -> int:
+        """How many bytes the capacity leaves; room that was reserved is used."""
         with self._machine.turn:
             return self._machine.room()
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +78,44 @@ def test_what_the_system_refuses_has_a_name(tmp_path: Path) -> None:
         lambda: disk.rename("missing", "new"),
         lambda: disk.sync_folder("missing"),
         FileDisk(tmp_path / "plain").lock,
+        FileDisk(tmp_path / "nowhere").free_bytes,
     ):
         with pytest.raises(StoreFailed):
             refused()
+
+
+def test_free_bytes_are_what_the_system_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def statvfs(path: Path) -> os.statvfs_result:
+        asked.append(path)
+        # Block size 4096 and fragments of 512; 100 free, of which this user gets 60.
+        return os.statvfs_result((4096, 512, 1000, 100, 60, 0, 0, 0, 0, 255))
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    assert FileDisk(tmp_path).free_bytes() == 60 * 512
+    assert asked == [tmp_path]
+
+
+def test_free_bytes_are_known_where_there_is_no_statvfs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "statvfs")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(300, 200, 100))
+    assert FileDisk(tmp_path).free_bytes() == 100
+
+
+def test_a_system_that_reads_and_writes_less_at_once_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, write = os.pread, os.pwrite
+    monkeypatch.setattr(os, "pread", lambda file, size, at: read(file, min(size, 7), at))
+    monkeypatch.setattr(os, "pwrite", lambda file, data, at: write(file, data[:5], at))
+    file = FileDisk(tmp_path).create("one")
+    for data in (b"0123456789abcdefghij", bytearray(b"klmno"), memoryview(b"pqrstuvwxyz")):
+        file.write(file.size(), data)
+    assert file.read(0, 36) == file.read(0, 100) == b"0123456789abcdefghijklmnopqrstuvwxyz"
+    assert file.read(36, 1) == b""
+    file.close()

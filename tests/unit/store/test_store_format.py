@@ -8,7 +8,7 @@ from zlib import crc32
 
 import pytest
 
-from merq.errors import StoreCorrupt
+from merq.errors import StoreCorrupt, StoreError
 from merq.store.checkpoints import Checkpoint, Section, write_checkpoint
 from merq.store.disk import Disk
 from merq.store.log import LogSettings
@@ -17,7 +17,9 @@ from merq.store.recovery import Frame, Identity, Opened, open_store
 from merq.testing.disk import SimulatedDisk
 
 STORE = UUID("00112233-4455-6677-8899-aabbccddeeff")
-WHO = Identity(store_id=STORE, created=1_700_000_000)
+SECRET = bytes(range(100, 116))
+WHO = Identity(store_id=STORE, created=1_700_000_000, secret=SECRET)
+KEY = crc32(STORE.bytes + SECRET)
 SEGMENT_1 = "log/0000000000000001.segment"
 CHECKPOINT_1 = "checkpoints/0000000000000001.checkpoint"
 
@@ -28,29 +30,35 @@ def sealed(head: bytes) -> bytes:
 
 IDENTITY = sealed(
     b"MERQSTOR"
-    + bytes.fromhex("01000000 00000000")
+    + bytes.fromhex("02000000 00000000")
     + bytes.fromhex("00112233445566778899aabbccddeeff")
     + struct.pack("<Q", 1_700_000_000)
+    + SECRET
     + bytes(4)
 )
 SEGMENT = sealed(
     b"MERQSEGM"
-    + bytes.fromhex("01000000 00000000 0100000000000000")
+    + bytes.fromhex("02000000 00000000 0100000000000000")
     + bytes.fromhex("00112233445566778899aabbccddeeff")
     + bytes.fromhex("0100000000000000")
     + bytes(12)
 )
 
 
-def frame(sequence: int, durable: int, *records: tuple[int, bytes]) -> bytes:
-    payload = b"".join(struct.pack("<IBBBB", len(d), k, 0, 0, 0) + d for k, d in records)
+def record(kind: int, data: bytes) -> bytes:
+    return struct.pack("<IIB3x", len(data), crc32(data), kind) + data
+
+
+def frame(sequence: int, durable: int, *records: tuple[int, bytes], key: int = KEY) -> bytes:
+    payload = b"".join(record(kind, data) for kind, data in records)
+    heads = b"".join(record(kind, data)[:12] for kind, data in records)
     head = b"FRAM" + struct.pack("<IQQI", len(payload), sequence, durable, len(records))
-    filling = bytes(-len(payload) % 8)
-    return head + struct.pack("<I", crc32(head + payload)) + payload + filling
+    head += struct.pack("<II", crc32(heads), 0)
+    return head + struct.pack("<I", crc32(head, key)) + payload + bytes(-len(payload) % 8)
 
 
 def checkpoint(position: int, sequence: int, *sections: tuple[int, bytes]) -> bytes:
-    head = b"MERQCKPT" + struct.pack("<II", 1, len(sections)) + STORE.bytes
+    head = b"MERQCKPT" + struct.pack("<II", 2, len(sections)) + STORE.bytes
     made = sealed(head + struct.pack("<QQ", position, sequence) + bytes(12))
     for kind, data in sections:
         checked = struct.pack("<QI", len(data), kind) + data
@@ -80,8 +88,8 @@ class Reader:
 
 
 def test_the_sizes_are_as_described() -> None:
-    assert (len(IDENTITY), len(SEGMENT)) == (48, 64)
-    assert len(frame(1, 0, (1, b"123456789"))) == 32 + 8 + 9 + 7
+    assert (len(IDENTITY), len(SEGMENT)) == (64, 64)
+    assert len(frame(1, 0, (1, b"123456789"))) == 40 + 12 + 9 + 3
     assert len(checkpoint(0, 1)) == 64
 
 
@@ -149,7 +157,7 @@ def test_a_broken_frame_is_corrupt_if_a_later_one_shows_that_it_was_durable() ->
     first = frame(1, 1 << 32 | 64, (1, b"one"))
     second = frame(2, 1 << 32 | 64 + len(first), (1, b"two"))
     put(disk, SEGMENT_1, SEGMENT + first + second)
-    disk.damage(SEGMENT_1, 64 + 41)
+    disk.damage(SEGMENT_1, 64 + 53)
     with pytest.raises(StoreCorrupt) as caught:
         Reader(disk)
     assert (caught.value.file, caught.value.offset) == (SEGMENT_1, 64)
@@ -164,13 +172,91 @@ def test_a_message_that_looks_like_a_frame_proves_nothing(sequence: int, durable
     disk = SimulatedDisk()
     put(disk, "identity", IDENTITY)
     lookalike = frame(sequence, durable, (1, b"claims"))
-    torn = frame(1, 1 << 32 | 64, (1, lookalike + b"lost"))
+    torn = frame(1, 1 << 32 | 64, (1, bytes(4) + lookalike + b"lost"))
     put(disk, SEGMENT_1, SEGMENT + torn)
+    assert disk.content(SEGMENT_1).find(lookalike) % 8 == 0
     disk.damage(SEGMENT_1, 64 + len(torn) - 8)
     assert Reader(disk).opened.torn is not None
 
 
-@pytest.mark.parametrize("offset", range(48))
+@pytest.mark.parametrize("key", [0, crc32(STORE.bytes), KEY ^ 1, crc32(bytes(16), KEY)])
+def test_a_message_that_is_a_perfect_frame_but_for_the_key_proves_nothing(key: int) -> None:
+    disk = SimulatedDisk()
+    put(disk, "identity", IDENTITY)
+    place = 64 + 40 + 12 + 4
+    forged = frame(2, 1 << 32 | place, (1, b"claims"), key=key)
+    torn = frame(1, 1 << 32 | 64, (1, bytes(4) + forged + b"lost"))
+    put(disk, SEGMENT_1, SEGMENT + torn)
+    assert disk.content(SEGMENT_1).find(forged) == place
+    disk.damage(SEGMENT_1, 64 + 40 + 12)
+    assert Reader(disk).opened.torn is not None
+
+
+def test_a_header_shows_that_what_is_before_it_was_durable_even_if_its_own_frame_is_torn() -> None:
+    disk = SimulatedDisk()
+    put(disk, "identity", IDENTITY)
+    first = frame(1, 1 << 32 | 64, (1, b"one"))
+    second = frame(2, 1 << 32 | 64 + len(first), (1, b"two"))
+    put(disk, SEGMENT_1, SEGMENT + first + second[:40])
+    disk.damage(SEGMENT_1, 64 + 53)
+    with pytest.raises(StoreCorrupt) as caught:
+        Reader(disk)
+    assert (caught.value.file, caught.value.offset) == (SEGMENT_1, 64)
+
+
+CUT_FRAME = frame(1, 1 << 32 | 64, (1, bytes(20)), (2, bytes(3)))
+
+
+@pytest.mark.parametrize("kept", range(1, len(CUT_FRAME)))
+def test_a_frame_that_is_cut_anywhere_is_torn(kept: int) -> None:
+    assert len(CUT_FRAME) % 8 == 0
+    assert CUT_FRAME[-1:] == b"\0", "the filling too must be there"
+    disk = SimulatedDisk()
+    put(disk, "identity", IDENTITY)
+    put(disk, SEGMENT_1, SEGMENT + CUT_FRAME[:kept])
+    read = Reader(disk)
+    assert read.data() == []
+    assert read.opened.torn is not None
+
+
+@pytest.mark.parametrize("offset", range(40 + 12 + 3 + 12 + 2))
+def test_every_byte_of_a_frame_counts(offset: int) -> None:
+    disk = SimulatedDisk()
+    put(disk, "identity", IDENTITY)
+    put(disk, SEGMENT_1, SEGMENT + frame(1, 1 << 32 | 64, (1, b"one"), (2, b"22")))
+    disk.damage(SEGMENT_1, 64 + offset)
+    read = Reader(disk)
+    assert read.data() == []
+    assert read.opened.torn is not None
+
+
+@pytest.mark.parametrize(
+    ("payload", "count"),
+    [
+        (struct.pack("<IIB3x", 9, crc32(bytes(9)), 1) + bytes(8), 1),
+        (struct.pack("<IIB3x", 0, 0, 1) + bytes(8), 1),
+        (record(1, bytes(8)), 2),
+        (record(1, bytes(8)), 0xFFFFFFFF),
+        (record(1, bytes(8)) + bytes(8), 2),
+    ],
+    ids=["beyond the payload", "left over", "a record too few", "far too few", "half a header"],
+)
+@pytest.mark.parametrize("rest", [b"", bytes(64)], ids=["at the end", "before zeros"])
+def test_records_that_do_not_fill_their_frame_are_no_frame(
+    payload: bytes, count: int, rest: bytes
+) -> None:
+    disk = SimulatedDisk()
+    put(disk, "identity", IDENTITY)
+    head = b"FRAM" + struct.pack("<IQQI", len(payload), 1, 1 << 32 | 64, count)
+    head += struct.pack("<II", crc32(payload[:12]), 0)
+    made = head + struct.pack("<I", crc32(head, KEY)) + payload
+    put(disk, SEGMENT_1, SEGMENT + made + bytes(-len(made) % 8) + rest)
+    read = Reader(disk)
+    assert read.data() == []
+    assert read.opened.torn is not None
+
+
+@pytest.mark.parametrize("offset", range(64))
 def test_every_byte_of_the_identity_counts(offset: int) -> None:
     disk = SimulatedDisk()
     put(disk, "identity", IDENTITY)
@@ -202,11 +288,47 @@ def test_every_byte_of_a_checkpoint_counts(offset: int) -> None:
     assert (caught.value.file, caught.value.offset) == (CHECKPOINT_1, 0 if offset < 64 else 64)
 
 
-def test_another_version_is_refused_by_its_number() -> None:
+OLD_IDENTITY = sealed(
+    b"MERQSTOR"
+    + struct.pack("<II", 1, 0)
+    + STORE.bytes
+    + struct.pack("<Q", 1_700_000_000)
+    + bytes(4)
+)
+
+
+@pytest.mark.parametrize(
+    ("identity", "version"),
+    [(OLD_IDENTITY, 1), (sealed(IDENTITY[:8] + b"\x07" + IDENTITY[9:60] + bytes(40)), 7)],
+    ids=["older", "newer"],
+)
+def test_another_version_is_refused_by_its_number(identity: bytes, version: int) -> None:
     disk = SimulatedDisk()
-    put(disk, "identity", sealed(IDENTITY[:8] + b"\2" + IDENTITY[9:44]))
-    with pytest.raises(StoreCorrupt, match="version 2; this program knows 1"):
+    put(disk, "identity", identity)
+    put(disk, SEGMENT_1, b"of that version")
+    before = disk.content(SEGMENT_1)
+    with pytest.raises(
+        StoreError, match=f"version {version} of the format, this program knows"
+    ) as e:
         Reader(disk)
+    assert not isinstance(e.value, StoreCorrupt)
+    assert (disk.content("identity"), disk.content(SEGMENT_1)) == (identity, before)
+
+
+def test_an_identity_of_another_size_is_corrupt() -> None:
+    disk = SimulatedDisk()
+    put(disk, "identity", sealed(IDENTITY[:60] + bytes(4)))
+    with pytest.raises(StoreCorrupt, match="68 bytes are here, an identity has 64"):
+        Reader(disk)
+
+
+def test_every_store_has_a_secret_of_its_own() -> None:
+    made = [Identity(store_id=STORE, created=1) for _ in range(3)]
+    assert len({each.secret for each in made}) == len({each.key for each in made}) == 3
+    assert not any(repr(each.secret) in repr(each) for each in made)
+    disk = SimulatedDisk()
+    Reader(disk, made[0]).opened.log.close()
+    assert Reader(disk, made[1]).opened.identity == made[0]
 
 
 def test_a_segment_of_another_store_is_refused() -> None:

@@ -81,6 +81,57 @@ def test_a_frame_larger_than_a_segment_gets_one_of_its_own() -> None:
     assert reopened(disk.crash())[1] == [b"small", b"B" * 10_000, b"after"]
 
 
+def test_a_segment_that_is_too_large_by_now_is_not_filled_up() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    log.append([Record(1, bytes(500))])
+    log.append([Record(1, bytes(500))])
+    log.sync()
+    log.close()
+    small = LogSettings(segment_size=1024, reserve_step=1024)
+    log = open_store(disk, WHO, lambda _: None, lambda _: None, small).log
+    assert log.segments()[0].reserved > log.end & 0xFFFFFFFF
+    assert log.append([Record(1, b"next")]).positions[0] >> 32 == 2
+
+
+def test_the_next_segment_begins_when_asked_for_unless_the_newest_is_empty() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    log.roll()
+    assert log.end >> 32 == 1
+    log.append([Record(1, b"one")])
+    log.roll()
+    log.roll()
+    assert log.end == log.durable == position_of(2, 64)
+    log.append([Record(1, b"two")])
+    log.sync()
+    assert reopened(disk.crash())[1] == [b"one", b"two"]
+
+
+def test_without_room_for_the_next_segment_the_log_goes_on_where_it_is() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    log.append([Record(1, b"one")])
+    disk.capacity = disk.used + 10
+    with pytest.raises(StoreFull):
+        log.roll()
+    log.append([Record(1, b"two")])
+    log.sync()
+    assert log.end >> 32 == 1
+    assert reopened(disk.crash())[1] == [b"one", b"two"]
+
+
+def test_a_segment_that_cannot_begin_because_the_disk_failed_ends_the_log() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    log.append([Record(1, b"one")])
+    disk.fail_next(Operation.CREATE)
+    with pytest.raises(StoreFailed, match="told to fail"):
+        log.roll()
+    with pytest.raises(StoreFailed, match="must be opened anew"):
+        log.append([Record(1, b"never")])
+
+
 def test_more_than_the_limit_at_once_is_refused_and_the_log_goes_on() -> None:
     log = log_on(SimulatedDisk())
     with pytest.raises(StoreFull, match=f"at most {FRAME_PAYLOAD_MAX}"):
@@ -95,11 +146,41 @@ def test_a_kind_outside_1_to_255_is_never_written(kind: int) -> None:
         log.append([Record(kind, b"")])
 
 
-def test_reading_beyond_the_end_says_what_is_missing() -> None:
-    log = log_on(SimulatedDisk(reserves=False))
-    appended = log.append([Record(1, b"12345678")])
-    with pytest.raises(StoreFailed, match="has 8 of 9 bytes"):
-        log.read(appended.positions[0], 9)
+@pytest.mark.parametrize("reserves", [True, False])
+@pytest.mark.parametrize(
+    ("shift", "size"), [(0, 13), (0, 11), (1, 11), (0, 0), (-12, 24), (60, 12)]
+)
+def test_only_a_whole_record_can_be_read(reserves: bool, shift: int, size: int) -> None:
+    log = log_on(SimulatedDisk(reserves=reserves))
+    # Such a frame has no filling, so that nothing follows the record.
+    place = log.append([Record(1, b"123456789abc")]).positions[0]
+    with pytest.raises(StoreCorrupt, match=f"no whole record of {size} bytes") as caught:
+        log.read(place + shift, size)
+    where = (segment_name(1), (place + shift) & 0xFFFFFFFF)
+    assert (caught.value.file, caught.value.offset) == where
+    assert log.read(place, 12) == b"123456789abc"
+
+
+@pytest.mark.parametrize("offset", [*range(-12, -4), 0, 7])
+@pytest.mark.parametrize("bit", range(8))
+def test_a_bit_that_rotted_is_not_handed_out(offset: int, bit: int) -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    place = log.append([Record(1, b"before"), Record(1, b"12345678")]).positions[1]
+    disk.damage(segment_name(1), (place & 0xFFFFFFFF) + offset, 1 << bit)
+    with pytest.raises(StoreCorrupt) as caught:
+        log.read(place, 8)
+    assert (caught.value.file, caught.value.offset) == (segment_name(1), place & 0xFFFFFFFF)
+
+
+def test_a_record_that_came_back_as_zeros_is_not_handed_out() -> None:
+    disk = SimulatedDisk()
+    log = log_on(disk)
+    place = log.append([Record(1, bytes(100))]).positions[0]
+    file = disk.open(segment_name(1))
+    file.write((place & 0xFFFFFFFF) - 12, bytes(112))
+    with pytest.raises(StoreCorrupt):
+        log.read(place, 100)
 
 
 def test_what_lives_in_a_segment_is_counted() -> None:

@@ -26,7 +26,7 @@ from merq.store.log import Log, LogSettings
 from merq.store.records import Record
 from merq.store.recovery import Frame, Identity, Opened, open_store
 
-STORE = Identity(store_id=UUID(int=0x1234), created=1_700_000_000)
+STORE = Identity(store_id=UUID(int=0x1234), created=1_700_000_000, secret=bytes(range(16)))
 OTHER = Identity(store_id=UUID(int=0x9876), created=1_800_000_000)
 SMALL = LogSettings(segment_size=2048, reserve_step=512)
 LIVING = struct.Struct("<QQI")

@@ -153,10 +153,10 @@ def test_reserving_makes_room_that_writing_cannot_lack() -> None:
     disk = SimulatedDisk(capacity=1000)
     file = made(disk, "a")
     file.reserve(900)
-    assert disk.free() == 100
+    assert disk.free_bytes() == 100
     with pytest.raises(StoreFull):
         file.reserve(1001)
-    made(disk, "b", bytes(disk.free()))
+    made(disk, "b", bytes(disk.free_bytes()))
     file.write(0, b"x" * 900)
     assert file.read(890, 100)[:10] == b"x" * 10
 
@@ -259,3 +259,16 @@ def test_what_is_not_there_is_refused_as_a_real_disk_does() -> None:
     ):
         with pytest.raises(StoreFailed):
             refused()
+
+
+def test_free_bytes_follow_the_capacity() -> None:
+    disk = SimulatedDisk()
+    made(disk, "a", bytes(40))
+    assert disk.free_bytes() > 1 << 30
+    disk.capacity = 100
+    assert disk.free_bytes() == 60
+    disk.remove("a")
+    assert disk.free_bytes() == 100
+    made(disk, "b", bytes(70))
+    disk.capacity = 50
+    assert disk.free_bytes() == 0
