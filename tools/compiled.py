@@ -1,8 +1,8 @@
 """The optional compiled build: `python tools/compiled.py build|test`.
 
 Builds a wheel with mypyc from a copy of the sources, so that no compiled module stays beside them,
-and unpacks it to .build/compiled. `test` runs the codec's tests over it as well: the same source
-must behave the same, compiled or not.
+and unpacks it to .build/compiled. `test` runs the tests of the codec and of the engine over it as
+well: the same source must behave the same, compiled or not.
 """
 
 from __future__ import annotations
@@ -11,13 +11,21 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / ".build" / "source"
 TARGET = ROOT / ".build" / "compiled"
 SOURCES = ("src", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE")
-TESTS = ("tests/unit/wire", "tests/vectors", "tests/properties")
+TESTS = (
+    "tests/unit/wire",
+    "tests/vectors",
+    "tests/properties",
+    "tests/unit/engine",
+    "tests/model",
+)
+"""The conftest of each room's unit tests refuses to run them where its modules are not compiled."""
 
 
 def compiler() -> str | None:
@@ -48,14 +56,25 @@ def build() -> None:
 
 
 def test() -> None:
-    """Runs the codec's tests over the compiled build."""
+    """Runs the tests of what is compiled over the compiled build."""
     environment = {**os.environ, "PYTHONPATH": str(TARGET), "MERQ_EXPECT_COMPILED": "1"}
+    _check_modules(environment)
     subprocess.run(
         [sys.executable, "-m", "pytest", "--quiet", "--numprocesses=2", *TESTS],
         check=True,
         env=environment,
         cwd=ROOT,
     )
+
+
+def _check_modules(environment: dict[str, str]) -> None:
+    """What pyproject.toml lists as compiled must be so for whoever imports it."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        wheel = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for path in wheel["hooks"]["mypyc"]["include"]:
+        module = path.removeprefix("/src/").removesuffix(".py").replace("/", ".")
+        script = f"import {module} as it; assert it.__file__.endswith(('.so', '.pyd')), it.__file__"
+        subprocess.run([sys.executable, "-c", script], check=True, env=environment, cwd=ROOT)
 
 
 def main() -> int:

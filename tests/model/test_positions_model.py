@@ -35,9 +35,11 @@ class Row:
 class Positions(RuleBasedStateMachine):
     """Every operation on both, and the same answers from both."""
 
+    block_rows = 3
+
     def __init__(self) -> None:
         super().__init__()
-        self.real = PositionList(block_rows=3)
+        self.real = PositionList(block_rows=self.block_rows)
         self.model: dict[int, Row] = {}
         self.number = 100
 
@@ -64,8 +66,17 @@ class Positions(RuleBasedStateMachine):
         for _ in range(count):
             self.number += 1
             lookup_id = lane << 56 | self.number
-            self.real.add(Place(lookup_id, self.number, 10, NEVER, AVAILABLE, lookup_id))
+            self.real.append(lookup_id, self.number, 10, NEVER, lookup_id)
             self.model[lookup_id] = Row(self.number, 10, AVAILABLE)
+
+    @rule(lookup_id=identifiers, size=st.integers(0, 5000))
+    def append_anywhere(self, lookup_id: int, size: int) -> None:
+        if lookup_id in self.model:
+            with pytest.raises(PositionTaken):
+                self.real.append(lookup_id, 1, size, NEVER, 0)
+            return
+        self.real.append(lookup_id, 5, size, NEVER, lookup_id)
+        self.model[lookup_id] = Row(5, size, AVAILABLE)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
@@ -73,6 +84,23 @@ class Positions(RuleBasedStateMachine):
         lookup_id = data.draw(st.sampled_from(sorted(self.model)))
         assert self.real.remove(lookup_id) == self.place(lookup_id)
         del self.model[lookup_id]
+
+    @precondition(lambda self: self.model)
+    @rule(step=st.integers(2, 9), offset=st.integers(0, 8))
+    def remove_all_but_each(self, step: int, offset: int) -> None:
+        """Leaves a few rows in every block."""
+        for number, lookup_id in enumerate(sorted(self.model)):
+            if (number + offset) % step:
+                assert self.real.remove(lookup_id) == self.place(lookup_id)
+                del self.model[lookup_id]
+
+    @rule(count=st.integers(1, 30))
+    def lock_the_first(self, count: int) -> None:
+        for lookup_id in self.available()[:count]:
+            found = self.real.first()
+            assert found == self.place(lookup_id)
+            self.real.set_state(lookup_id, LOCKED)
+            self.model[lookup_id].state = LOCKED
 
     @rule(count=st.integers(1, 12))
     def receive(self, count: int) -> None:
@@ -99,6 +127,35 @@ class Positions(RuleBasedStateMachine):
         self.real.relocate(lookup_id, location)
         self.model[lookup_id].location = location
 
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def look_around_one(self, data: st.DataObject) -> None:
+        self.look_around(data.draw(st.sampled_from(sorted(self.model))))
+
+    @rule(lookup_id=identifiers | st.just(-1), most=st.integers(1, 20))
+    def walk(self, lookup_id: int, most: int) -> None:
+        behind = [one for one in sorted(self.model) if one > lookup_id][:most]
+        assert self.real.rows_behind(lookup_id, most) == [self.place(one) for one in behind]
+
+    @rule(without=st.sampled_from([1, 2, 1 << 20, 1 << 63]))
+    def copy(self, without: int) -> None:
+        kept = [one for one, row in sorted(self.model.items()) if not row.location & without]
+        columns = self.real.columns(without=without)
+        assert list(columns.ids) == kept
+        assert list(columns.locations) == [self.model[one].location for one in kept]
+        assert list(columns.sizes) == [self.model[one].size for one in kept]
+        assert list(columns.expiries) == [NEVER for _ in kept]
+        assert list(columns.keys) == kept
+
+    @rule()
+    def restart(self) -> None:
+        """What a checkpoint keeps comes back; everything is available then."""
+        columns = self.real.columns(without=0)
+        self.real = PositionList(block_rows=self.block_rows)
+        self.real.load(columns)
+        for row in self.model.values():
+            row.state = AVAILABLE
+
     @rule(lookup_id=identifiers)
     def look_around(self, lookup_id: int) -> None:
         waiting = self.available()
@@ -120,5 +177,13 @@ class Positions(RuleBasedStateMachine):
         assert self.real.last() == self.place(waiting[-1] if waiting else None)
 
 
+class LongerBlocks(Positions):
+    """The same with blocks that are kept when they have few rows or none."""
+
+    block_rows = 24
+
+
 TestPositions = Positions.TestCase
-TestPositions.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestPositions.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestLongerBlocks = LongerBlocks.TestCase
+TestLongerBlocks.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

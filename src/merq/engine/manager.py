@@ -8,7 +8,6 @@ request that cannot be is refused by an exception before anything has changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop
 from typing import Any
 from uuid import UUID
 
@@ -322,7 +321,7 @@ class QueueManager:
 
     def next_deadline(self) -> int | None:
         """When `tick` has something to do next, in seconds since 1970."""
-        return self.state.expiries[0][0] if self.state.expiries else None
+        return self.state.expiries.next()
 
     def tick(self, now: int) -> None:
         """[MS-MQDMPR] 3.1.7.2.7: messages that were not received in time leave their queues.
@@ -331,21 +330,18 @@ class QueueManager:
         """
         state = self.state
         state.now = now
-        if not state.expiries or state.expiries[0][0] >= now:
-            return
-        change = Change()
-        while state.expiries and state.expiries[0][0] < now:
-            _, number, lookup_id = heappop(state.expiries)
-            queue = state.queues.get(number)
-            if queue is not None:
-                self._expire(change, queue, lookup_id)
-        if change.steps:
-            state.submit(change)
+        due = state.expiries.next()
+        while due is not None and due < now:
+            change = Change()
+            for number, lookup_id in state.expiries.due(now):
+                self._expire(change, state.queues[number], lookup_id)
+            if change.steps:
+                state.submit(change)
+            due = state.expiries.next()
 
     def _expire(self, change: Change, queue: Queue, lookup_id: int) -> None:
         place = queue.positions.get(lookup_id)
-        if place is None:
-            return
+        assert place is not None, "what has gone is not waited for"
         queue.expired.add(lookup_id)
         if place.state != AVAILABLE or queue.closing:
             return  # somebody has it; if it is given back, it is looked at again

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
+from merq.engine.identifiers import MessageIds
 from merq.engine.positions import PositionList
 from merq.model.names import PathName, parse_path_name
 
@@ -163,7 +164,7 @@ class Queue:
         if properties.kind is not QueueKind.OUTGOING:
             self.path = parse_path_name(properties.path_name)
         self.positions = PositionList()
-        self.by_message_id: dict[int, int] = {}
+        self.by_message_id = MessageIds()
         self.waiting: deque[WaitingRead] = deque()
         self.journal: Queue | None = None
         self.subqueues: dict[str, Queue] = {}

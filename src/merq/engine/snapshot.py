@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import struct
 from array import array
-from heapq import heapify
 from typing import Final
 
 from merq.engine import records
@@ -101,20 +100,15 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
             assert kind == MESSAGES, f"section kind {kind} is unknown"
             number, count = _HEADER.unpack_from(data)
             _restore_messages(state, state.queues[number], _columns(data, count))
-    heapify(state.expiries)
 
 
 def _restore_messages(state: State, queue: Queue, columns: Columns) -> None:
     """Takes the messages of a queue as a checkpoint has them."""
     queue.positions.load(columns)
-    queue.by_message_id = dict(zip(columns.keys, columns.ids, strict=True))
+    queue.by_message_id.load(columns.keys, columns.ids)
     state.taken_bytes += queue.positions.total_bytes
     state.keep_all(columns.locations, columns.sizes)
-    state.expiries.extend(
-        (expires, queue.number, lookup_id)
-        for expires, lookup_id in zip(columns.expiries, columns.ids, strict=True)
-        if expires != NEVER
-    )
+    state.expiries.load(queue.number, columns.expiries, columns.ids, NEVER)
 
 
 class Relocation:

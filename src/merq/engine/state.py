@@ -10,7 +10,6 @@ import struct
 from array import array
 from collections import deque
 from dataclasses import dataclass
-from heapq import heappush
 from itertools import chain
 from typing import Final, assert_never
 from uuid import UUID
@@ -36,6 +35,7 @@ from merq.engine.changes import (
     StageStep,
     Step,
 )
+from merq.engine.expiry import Expiries
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
@@ -112,7 +112,7 @@ class State:
         self.transaction_count = 0
         self.numbers = Numbers()
         self.effects: list[Effect] = []
-        self.expiries: list[tuple[int, int, int]] = []
+        self.expiries = Expiries()
         self.awake: list[Queue] = []
         self.taken_bytes = 0
         self.memory_bytes = 0
@@ -305,7 +305,7 @@ class State:
 
     def _watch_again(self, queue: Queue, place: Place) -> None:
         queue.expired.discard(place.lookup_id)
-        heappush(self.expiries, (place.expires, queue.number, place.lookup_id))
+        self.expiries.add(place.expires, queue.number, place.lookup_id)
 
     def leaving(self, queue: Queue) -> set[int]:
         """Messages whose removal is under way."""
@@ -398,10 +398,10 @@ class State:
             number = self._sources[source] = len(self._sources) + 1
         key = number << 32 | _U32.unpack_from(packet, 56)[0]
         expires = expiry_of(queue, packet)
-        queue.positions.add(Place(lookup_id, location, len(packet), expires, AVAILABLE, key))
-        queue.by_message_id[key] = lookup_id
+        queue.positions.append(lookup_id, location, len(packet), expires, key)
+        queue.by_message_id.add(key, lookup_id)
         if expires != NEVER:
-            heappush(self.expiries, (expires, queue.number, lookup_id))
+            self.expiries.add(expires, queue.number, lookup_id)
         if queue.waiting:
             self.awake.append(queue)
 
@@ -418,9 +418,12 @@ class State:
 
     def _take_out(self, queue: Queue, lookup_id: int) -> Place:
         place = queue.positions.remove(lookup_id)
-        if queue.by_message_id.get(place.key) == lookup_id:
-            del queue.by_message_id[place.key]
-        queue.expired.discard(lookup_id)
+        queue.by_message_id.remove(place.key, lookup_id)
+        if place.expires != NEVER:
+            if lookup_id in queue.expired:
+                queue.expired.remove(lookup_id)
+            else:
+                self.expiries.remove(place.expires, queue.number, lookup_id)
         return place
 
     def move(self, queue: Queue, lookup_id: int, target: Queue) -> None:
@@ -430,9 +433,9 @@ class State:
         if note is not None:
             target.notes[lookup_id] = note
         target.positions.add(place._replace(state=AVAILABLE))
-        target.by_message_id[place.key] = lookup_id
+        target.by_message_id.add(place.key, lookup_id)
         if place.expires != NEVER:
-            heappush(self.expiries, (place.expires, target.number, lookup_id))
+            self.expiries.add(place.expires, target.number, lookup_id)
         self.awake.append(target)
 
     def note(self, queue: Queue, lookup_id: int, note: Note) -> None:

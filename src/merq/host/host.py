@@ -216,7 +216,7 @@ class Host:
     def settle(self) -> list[Answer]:
         """Everything that is under way happens; gives the answers."""
         answers = self.perform()
-        while self.has_unsynced:
+        while self.has_unsynced or self.log.durable != self._told:
             self.log.sync()
             self._tell()
             answers += self.perform()

@@ -1,0 +1,275 @@
+"""What the message positions are made of: rows in blocks of arrays, blocks in lanes.
+
+A lane is one priority. Its last block grows; the others only lose rows, but for messages that come
+out of order. A deleted row stays, marked, until its block is thinned out, joined or dropped.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from itertools import compress
+from typing import Final, NamedTuple
+
+AVAILABLE: Final = 0
+LOCKED: Final = 1
+PURGE_PENDING: Final = 2
+DELETED: Final = 3
+"""[MS-MQDMPR] 3.1.1.11: the states of a position; a deleted row goes with its block."""
+
+NEVER: Final = 0xFFFFFFFF
+"""The expiry of a message that stays for ever."""
+
+_LIVING: Final = bytes(state != DELETED for state in range(256))
+"""For each state whether its row lives."""
+
+
+class Place(NamedTuple):
+    """One row: a message in its queue."""
+
+    lookup_id: int
+    location: int
+    size: int
+    expires: int
+    state: int
+    key: int
+
+
+new_place: Final = tuple.__new__
+"""`new_place(Place, (...))` makes a place in a third of the time that `Place(...)` takes."""
+
+
+class Columns(NamedTuple):
+    """Rows by column, as a checkpoint keeps them."""
+
+    ids: array[int]
+    locations: array[int]
+    sizes: array[int]
+    expiries: array[int]
+    keys: array[int]
+
+
+class Block:
+    """Rows in order. Before `start` all are deleted, before `hint` none is available."""
+
+    __slots__ = (
+        "deleted",
+        "expiries",
+        "hint",
+        "ids",
+        "keys",
+        "locations",
+        "sizes",
+        "start",
+        "states",
+    )
+
+    def __init__(self) -> None:
+        self.ids = array("Q")
+        self.locations = array("Q")
+        self.sizes = array("I")
+        self.expiries = array("I")
+        self.keys = array("Q")
+        self.states = bytearray()
+        self.deleted = 0
+        self.start = 0
+        self.hint = 0
+
+    def place(self, row: int) -> Place:
+        """One row."""
+        return new_place(
+            Place,
+            (
+                self.ids[row],
+                self.locations[row],
+                self.sizes[row],
+                self.expiries[row],
+                self.states[row],
+                self.keys[row],
+            ),
+        )
+
+    def insert(self, row: int, place: Place) -> None:
+        """Puts a row before that one."""
+        self.ids.insert(row, place.lookup_id)
+        self.locations.insert(row, place.location)
+        self.sizes.insert(row, place.size)
+        self.expiries.insert(row, place.expires)
+        self.states.insert(row, place.state)
+        self.keys.insert(row, place.key)
+        self.start = min(self.start, row)
+        self.hint = min(self.hint, row)
+
+    def erase(self, row: int) -> None:
+        """Takes out a row that is marked as deleted."""
+        del self.ids[row]
+        del self.locations[row]
+        del self.sizes[row]
+        del self.expiries[row]
+        del self.states[row]
+        del self.keys[row]
+        self.deleted -= 1
+        self.start = min(self.start, row)
+        self.hint = min(self.hint, row)
+
+    def skip_deleted(self) -> None:
+        """Moves the start to the first row that lives."""
+        states = self.states
+        row = self.start
+        while row < len(states) and states[row] == DELETED:
+            row += 1
+        self.start = row
+
+    def find_available(self) -> int:
+        """The first available row, or -1."""
+        row = self.states.find(AVAILABLE, self.hint)
+        self.hint = len(self.states) if row < 0 else row
+        return row
+
+    def take(self, columns: Columns, part: slice) -> None:
+        """Fills an empty block with rows that are available."""
+        self.ids = columns.ids[part]
+        self.locations = columns.locations[part]
+        self.sizes = columns.sizes[part]
+        self.expiries = columns.expiries[part]
+        self.keys = columns.keys[part]
+        self.states = bytearray(len(self.ids))
+
+    def copy_to(self, found: Columns, without: int, mask: int) -> None:
+        """Adds the rows that live, but those whose location has a bit of `without` set.
+
+        `mask` is `without` at every row, as `every_row` makes it.
+        """
+        # All locations as one number: a hundred times as fast as one after the other.
+        if int.from_bytes(self.locations.tobytes(), "little") & mask:
+            pairs = zip(self.states, self.locations, strict=True)
+            self._pick(found, bytes(s != DELETED and not at & without for s, at in pairs))
+        elif self.deleted != self.start:
+            self._pick(found, self.states.translate(_LIVING))
+        elif self.start:
+            rows = slice(self.start, len(self.ids))
+            found.ids.extend(self.ids[rows])
+            found.locations.extend(self.locations[rows])
+            found.sizes.extend(self.sizes[rows])
+            found.expiries.extend(self.expiries[rows])
+            found.keys.extend(self.keys[rows])
+        else:
+            found.ids.extend(self.ids)
+            found.locations.extend(self.locations)
+            found.sizes.extend(self.sizes)
+            found.expiries.extend(self.expiries)
+            found.keys.extend(self.keys)
+
+    def _pick(self, found: Columns, kept: bytes | bytearray) -> None:
+        """Adds the rows that have a 1."""
+        found.ids.extend(compress(self.ids, kept))
+        found.locations.extend(compress(self.locations, kept))
+        found.sizes.extend(compress(self.sizes, kept))
+        found.expiries.extend(compress(self.expiries, kept))
+        found.keys.extend(compress(self.keys, kept))
+
+    def thin_out(self) -> None:
+        """Lets go of the deleted rows."""
+        if self.deleted == self.start:
+            rows = slice(self.start, len(self.ids))
+            self.ids = self.ids[rows]
+            self.locations = self.locations[rows]
+            self.sizes = self.sizes[rows]
+            self.expiries = self.expiries[rows]
+            self.keys = self.keys[rows]
+            self.states = self.states[rows]
+        else:
+            kept = self.states.translate(_LIVING)
+            self.ids = array("Q", compress(self.ids, kept))
+            self.locations = array("Q", compress(self.locations, kept))
+            self.sizes = array("I", compress(self.sizes, kept))
+            self.expiries = array("I", compress(self.expiries, kept))
+            self.keys = array("Q", compress(self.keys, kept))
+            self.states = self.states.translate(None, bytes([DELETED]))
+        self.deleted = 0
+        self.start = 0
+        self.hint = 0
+
+    def split(self) -> Block:
+        """Moves the later half to a block of its own."""
+        half = len(self.ids) // 2
+        other = Block()
+        other.ids, self.ids = self.ids[half:], self.ids[:half]
+        other.locations, self.locations = self.locations[half:], self.locations[:half]
+        other.sizes, self.sizes = self.sizes[half:], self.sizes[:half]
+        other.expiries, self.expiries = self.expiries[half:], self.expiries[:half]
+        other.keys, self.keys = self.keys[half:], self.keys[:half]
+        other.states, self.states = self.states[half:], self.states[:half]
+        other.deleted = other.states.count(DELETED)
+        self.deleted -= other.deleted
+        other.start = max(self.start - half, 0)
+        self.start = min(self.start, half)
+        self.hint = min(self.hint, half)
+        return other
+
+    def absorb(self, other: Block) -> None:
+        """Takes the rows of the block behind this one."""
+        self.ids.extend(other.ids)
+        self.locations.extend(other.locations)
+        self.sizes.extend(other.sizes)
+        self.expiries.extend(other.expiries)
+        self.keys.extend(other.keys)
+        self.states += other.states
+        self.deleted += other.deleted
+
+
+def every_row(bits: int, rows: int) -> int:
+    """Bits of a location, as they stand in the locations of so many rows seen as one number."""
+    return int.from_bytes(array("Q", [bits]).tobytes() * rows, "little")
+
+
+class Lane:
+    """The blocks of one priority, in order.
+
+    Attributes:
+        firsts: For each block an identifier that none of its own is below, and all before it are.
+        opened: For each block 0 if surely none of its rows is available. It is set by whoever makes
+            one available and cleared by whoever looks and finds none; the last block stays open.
+        tail: The last block, or an empty one if there is none.
+        last: No identifier of the lane is higher; some higher one may have been here.
+    """
+
+    __slots__ = ("blocks", "firsts", "last", "opened", "tail")
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.firsts: list[int] = []
+        self.opened = bytearray()
+        self.tail = Block()
+        self.last = -1
+
+    def index_of(self, lookup_id: int) -> int:
+        """The index of the block in which this identifier is or would be, -1 before the first."""
+        return bisect_right(self.firsts, lookup_id) - 1
+
+    def insert(self, index: int, block: Block, first: int) -> None:
+        """Puts a block before that one."""
+        self.blocks.insert(index, block)
+        self.firsts.insert(index, first)
+        self.opened.insert(index, 1)
+        self.tail = self.blocks[-1]
+
+    def remove(self, index: int) -> None:
+        """Drops a block in which nothing lives."""
+        del self.blocks[index]
+        del self.firsts[index]
+        del self.opened[index]
+        self._mind_tail()
+
+    def join(self, index: int) -> None:
+        """Makes a block and the next one a single block."""
+        self.blocks[index].absorb(self.blocks[index + 1])
+        self.opened[index] = 1
+        self.remove(index + 1)
+
+    def _mind_tail(self) -> None:
+        if self.blocks:
+            self.tail = self.blocks[-1]
+            self.opened[-1] = 1
+        else:
+            self.tail = Block()

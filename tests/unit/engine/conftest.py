@@ -1,0 +1,26 @@
+"""With MERQ_EXPECT_COMPILED=1 the engine's tests refuse to run over plain Python by mistake."""
+
+import os
+
+import pytest
+
+import merq.engine.expiry
+import merq.engine.identifiers
+import merq.engine.positions
+import merq.engine.rows
+import merq.engine.sorted_map
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_where_expected() -> None:
+    if os.environ.get("MERQ_EXPECT_COMPILED") != "1":
+        return
+    for module in (
+        merq.engine.expiry,
+        merq.engine.identifiers,
+        merq.engine.positions,
+        merq.engine.rows,
+        merq.engine.sorted_map,
+    ):
+        file = str(module.__file__)
+        assert file.endswith((".so", ".pyd")), f"{module.__name__} is not compiled: {file}"
