@@ -191,7 +191,9 @@ class Senders:
                 HResult.MQ_ERROR_INVALID_PARAMETER,
                 f"{count} messages at once: from 1 to {MESSAGES_AT_ONCE_MAX} can be sent",
             )
-        if state.throttled:
+        if state.memory_bytes > state.limits.memory_bytes:
+            state.low_on_memory = True
+        if state.low_on_memory or state.low_on_disk:
             what = "disk" if state.low_on_disk else "memory"
             raise MessageQueueError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,

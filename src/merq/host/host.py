@@ -35,7 +35,7 @@ BALLAST_BYTES: Final = 1 << 20
 BALLAST: Final = "ballast"
 """The file that keeps it."""
 
-DEAD_MIN_BYTES: Final = 1 << 20
+DEAD_MIN_BYTES: Final = 1 << 16
 """With less of the dead in the log than this it is not worth tidying up for room."""
 
 
@@ -233,15 +233,18 @@ class Host:
     def needs_upkeep(self) -> bool:
         """Whether the log has grown enough for a checkpoint, or the dead in it take needed room."""
         wanted = max(self._settings.checkpoint_bytes, CHECKPOINT_RATIO * self._checkpoint_size)
-        return self._grown >= wanted or (self._is_short and self._dead() >= DEAD_MIN_BYTES)
+        return self._grown >= wanted or (self._is_short and self._has_many_dead())
 
     @property
     def _is_short(self) -> bool:
         return self._is_full or self.engine.state.low_on_disk
 
-    def _dead(self) -> int:
-        """What the log holds and nobody needs, in bytes."""
-        return sum(each.used - each.living for each in self.log.segments())
+    def _has_many_dead(self) -> bool:
+        """Whether a third of the log is dead, so that copying the rest is worth it."""
+        segments = self.log.segments()
+        living = sum(each.living for each in segments)
+        dead = sum(each.used for each in segments) - living
+        return dead >= max(DEAD_MIN_BYTES, living // 2)
 
     def begin_checkpoint(self) -> tuple[Checkpointing | None, list[Answer]]:
         """A snapshot of what has happened, at the end of the log, and answers that came on the way.
@@ -316,8 +319,8 @@ class Host:
         segments = self.log.segments()
         used = sum(each.used for each in segments)
         living = sum(each.living for each in segments)
-        if self._is_short and len(segments) > 1:
-            return used - living >= max(DEAD_MIN_BYTES, living)
+        if self._is_short:
+            return len(segments) > 1 and self._has_many_dead()
         return len(segments) > 2 and used - living > living // 2 + segments[-1].used
 
     def relocate_some(self) -> tuple[bool, list[Answer]]:
