@@ -110,6 +110,9 @@ class Driven:
         self.disk.unlock()
         return Driven(self.disk, self.engine.state.limits, settings)
 
+    def is_throttled(self) -> bool:
+        return self.engine.state.throttled
+
     def used(self) -> int:
         """What the folder takes."""
         return self.disk.used
@@ -182,14 +185,14 @@ def test_with_little_room_on_the_disk_no_message_is_taken_until_there_is_twice_a
     disk = SimulatedDisk(capacity=1 << 20)
     driven = Driven(disk, Limits(disk_reserve_bytes=1 << 18))
     sent = 0
-    while not driven.engine.state.throttled:
+    while not driven.is_throttled():
         driven.send(bytes(4000))
         sent += 1
     with pytest.raises(MessageQueueError, match="disk") as refused:
         driven.send(b"no")
     assert refused.value.code == HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
     assert disk.free_bytes() > 1 << 16, "it did not run into the end of the disk"
-    while driven.engine.state.throttled:
+    while driven.is_throttled():
         driven.receive()
         sent -= 1
         driven.upkeep()
@@ -212,7 +215,7 @@ def test_express_messages_stop_at_their_memory_and_go_on_when_a_fifth_is_free() 
     driven.host.watch_resources()
     with pytest.raises(MessageQueueError, match="memory"):
         driven.send(b"too early", recoverable=False)
-    while driven.engine.state.throttled:
+    while driven.is_throttled():
         driven.receive()
         sent -= 1
         driven.host.watch_resources()
