@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID, uuid4
 
+from merq.client.arguments import of_kind
 from merq.client.embedded import Driver
 from merq.client.messages import Message
-from merq.client.packets import pack_copies
+from merq.client.packets import destination_of, pack_copies
 from merq.client.queues import OutgoingQueue, Queue, id_text, message_of
 from merq.client.transactions import Transaction, number_within
 from merq.engine.administration import FIRST_PRIVATE_NUMBER, QueueSettings
@@ -19,11 +20,12 @@ from merq.engine.opening import Access, Share
 from merq.engine.outgoing import parse_destination
 from merq.engine.queue import NULL_GUID, UNLIMITED, PrivacyLevel, QueueKind
 from merq.engine.state import Limits
+from merq.errors import MessageQueueError, NameSyntaxError
 from merq.host import HostSettings
+from merq.hresult import HResult
 from merq.model.body import Value
-from merq.model.names import DirectName, FormatName, PrivateName, PublicName
+from merq.model.names import parse_path_name
 from merq.store.disk import FileDisk
-from merq.wire.build import Destination
 
 
 def open_manager(
@@ -45,8 +47,17 @@ def open_manager(
         StoreInUse: Another process has the folder open.
         StoreCorrupt: The folder's data is damaged; the text says where.
     """
-    computer = name or socket.gethostname().partition(".")[0] or "localhost"
-    driver = Driver(FileDisk(Path(path)), computer, limits or Limits(), settings)
+    computer = of_kind("name", name or socket.gethostname().partition(".")[0] or "localhost", str)
+    try:
+        parse_path_name(rf"{computer}\private$\q")
+    except NameSyntaxError as wrong:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_INVALID_PARAMETER, f"name is no computer name: {wrong}"
+        ) from wrong
+    of_kind("limits", limits or Limits(), Limits)
+    of_kind("settings", settings or HostSettings(), HostSettings)
+    folder = path if isinstance(path, Path) else Path(of_kind("path", path, str))
+    driver = Driver(FileDisk(folder), computer, limits or Limits(), settings)
     return Manager(driver, computer)
 
 
@@ -131,6 +142,7 @@ class Manager:
             privacy_level=privacy_level,
             multicast_address=multicast_address,
         )
+        of_kind("path_name", path_name, str)
         identifier = uuid4()
         number = self._driver.run(
             lambda request: self._driver.engine.create_queue(
@@ -142,6 +154,7 @@ class Manager:
 
     def queue(self, path_name: str) -> Queue:
         r"""A queue that exists: private, `;JOURNAL`, or `.\system$;DEADLETTER` and its like."""
+        of_kind("path_name", path_name, str)
         number = self._driver.look(lambda engine: engine.find_queue(path_name).number)
         return Queue(self._driver, number)
 
@@ -156,6 +169,9 @@ class Manager:
         Raises:
             MessageQueueError: MQ_ERROR_SHARING_VIOLATION, somebody else has it open.
         """
+        of_kind("path_name", path_name, str)
+        of_kind("access", access, Access)
+        of_kind("share", share, Share)
 
         def opened(engine: QueueManager) -> tuple[int, int]:
             queue = engine.find_queue(path_name)
@@ -208,8 +224,8 @@ class Manager:
             **properties: As Message has them, if `body` is not one.
         """
         message = message_of(body, properties)
-        names = parse_destination(format_name)
-        packets = pack_copies(message, tuple(map(_destination, names)))
+        names = parse_destination(of_kind("format_name", format_name, str))
+        packets = pack_copies(message, tuple(map(destination_of, names)))
         transaction = number_within(tx, self._driver)
         message_id = self._driver.run(
             lambda request: self._driver.engine.send_to(
@@ -232,10 +248,3 @@ class Manager:
         """Transactions that were prepared, also before a restart, and wait for how they end."""
         found = self._driver.look(lambda engine: engine.transactions.prepared())
         return [Transaction(self._driver, number, name) for name, number in found.items()]
-
-
-def _destination(name: FormatName) -> Destination:
-    if isinstance(name, DirectName):
-        return name.without_prefix()
-    assert isinstance(name, PrivateName | PublicName), "others cannot be sent to"
-    return name

@@ -10,7 +10,14 @@ from merq.engine.sending import refusal
 from merq.errors import MessageQueueError, NameSyntaxError, WireError
 from merq.hresult import HResult
 from merq.model.body import VT_ARRAY_OF_BYTES, Value, encode_body
-from merq.model.names import DirectName, parse_direct_name, parse_path_name
+from merq.model.names import (
+    DirectName,
+    FormatName,
+    PrivateName,
+    PublicName,
+    parse_direct_name,
+    parse_path_name,
+)
 from merq.wire.build import Destination, Outline, Template, build_packet
 
 PREFIX: Final = "DIRECT="
@@ -135,6 +142,14 @@ def outline(
         application_tag=message.app_specific,
         extension=message.extension,
     )
+
+
+def destination_of(name: FormatName) -> Destination:
+    """A name that messages can be sent to, as packets carry it."""
+    if isinstance(name, DirectName):
+        return name.without_prefix()
+    assert isinstance(name, PrivateName | PublicName), "others cannot be sent to"
+    return name
 
 
 def direct_name(name: str) -> str:

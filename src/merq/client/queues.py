@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
+from merq.client.arguments import check_timeout, of_kind
 from merq.client.embedded import Driver
 from merq.client.messages import Message, ReceivedMessage
-from merq.client.packets import Packer
+from merq.client.packets import Packer, destination_of
 from merq.client.transactions import Transaction, number_within
 from merq.engine.changes import Delivered, Result
 from merq.engine.cursor import Cursor as EngineCursor
 from merq.engine.manager import QueueManager
+from merq.engine.outgoing import parse_destination
 from merq.engine.queue import OutgoingState, QueueProperties
 from merq.engine.reading import (
     ByCorrelationId,
@@ -33,6 +36,13 @@ from merq.wire.properties import CORRELATION_ID_SIZE
 PEEKED_AT_ONCE = 100
 """Messages that `peek_all` asks for at a time."""
 
+ORDINAL_MAX = 0xFFFFFFFF
+"""[MS-MQMQ] 2.2.8: the largest number in a message id."""
+
+_MESSAGE_ID = re.compile(
+    r"\{([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\}\\([0-9]{1,10})",
+    re.IGNORECASE | re.ASCII,
+)
 _FIRST = First()
 _PROPERTY_NAMES = {
     "journal": "journaling",
@@ -49,6 +59,7 @@ class Queue:
         self._driver = driver
         self._number = number
         self._handle = handle
+        self._is_closed = False
         self._packer: Packer | None = None
 
     def __repr__(self) -> str:
@@ -73,9 +84,9 @@ class Queue:
 
     def close(self) -> None:
         """Ends an opening by `Manager.open_queue`; for others there is nothing to close."""
-        if self._handle:
+        if self._handle and not self._is_closed:
             self._driver.look(lambda engine: engine.close_queue(self._handle))
-            self._handle = 0
+            self._is_closed = True
 
     # What it is.
 
@@ -140,6 +151,11 @@ class Queue:
         **properties: Any,
     ) -> list[str]:
         """Sends many messages at once, all or none of them; much faster than one at a time."""
+        if isinstance(bodies, str | bytes) or not isinstance(bodies, Iterable):
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_PARAMETER,
+                f"bodies is {type(bodies).__name__}; several bodies belong there, in a list, say",
+            )
         packer = self._packer or self._find_packer()
         common = packer.kind_with(properties)
         dead_letters: dict[str, None] = {}
@@ -165,11 +181,16 @@ class Queue:
         return [id_text(ids[at : at + 20]) for at in range(0, len(ids), 20)]
 
     def _send(self, packets: list[bytes], dead_letter: str, tx: Transaction | None) -> bytes:
-        transaction = 0 if tx is None else tx.within(self._driver)
+        transaction = number_within(tx, self._driver)
         engine = self._driver.engine
         ids = self._driver.run(
             lambda request: engine.send(
-                request, self._number, packets, transaction, dead_letter=dead_letter
+                request,
+                self._number,
+                packets,
+                transaction,
+                dead_letter=dead_letter,
+                handle=self._handle,
             )
         )
         assert isinstance(ids, bytes)
@@ -220,11 +241,12 @@ class Queue:
         self, lookup_id: int, seek: Seek = Seek.CURRENT, *, tx: Transaction | None = None
     ) -> ReceivedMessage:
         """Takes the message at a lookup identifier, or the one next to it."""
-        return _one(self._receive(ByLookup(lookup_id, seek), 0, tx))
+        return _one(self._receive(_lookup(lookup_id, seek), 0, tx))
 
     def _receive(
         self, selector: Selector, timeout: float | None, tx: Transaction | None, most: int = 0
     ) -> Result:
+        check_timeout(timeout)
         transaction = number_within(tx, self._driver)
         engine = self._driver.engine
         return self._driver.run(
@@ -263,7 +285,7 @@ class Queue:
 
     def peek_by_lookup_id(self, lookup_id: int, seek: Seek = Seek.CURRENT) -> ReceivedMessage:
         """The message at a lookup identifier, or the one next to it, which stays."""
-        return _one(self._peek(ByLookup(lookup_id, seek), 0))
+        return _one(self._peek(_lookup(lookup_id, seek), 0))
 
     def peek_all(self) -> Iterator[ReceivedMessage]:
         """All messages from the first on, those included that come meanwhile."""
@@ -279,6 +301,7 @@ class Queue:
             lookup_id, seek = messages[-1].lookup_id, Seek.NEXT
 
     def _peek(self, selector: Selector, timeout: float | None, most: int = 0) -> Result:
+        check_timeout(timeout)
         engine = self._driver.engine
         return self._driver.run(
             lambda request: engine.peek(
@@ -313,6 +336,7 @@ class Queue:
 
     def subqueue(self, name: str) -> Queue:
         """A subqueue; it is made if it is not there, and goes at the next start if it is empty."""
+        of_kind("name", name, str)
         number = self._driver.run(
             lambda request: self._driver.engine.create_subqueue(request, self._number, name)
         )
@@ -333,12 +357,14 @@ class Queue:
 
         It keeps its lookup identifier, and its place among the others there.
         """
-        lookup_id = message if isinstance(message, int) else message.lookup_id
+        if isinstance(message, ReceivedMessage):
+            message = message.lookup_id
+        lookup_id = of_kind("message", message, int)
         transaction = number_within(tx, self._driver)
-        target = to.number_for(self._driver)
+        target = of_kind("to", to, Queue).number_for(self._driver)
         self._driver.run(
             lambda request: self._driver.engine.move(
-                request, self._number, lookup_id, target, transaction
+                request, self._number, lookup_id, target, transaction, handle=self._handle
             )
         )
 
@@ -363,6 +389,7 @@ class Cursor:
         self._number = number
         self._handle = handle
         self._cursor: EngineCursor = driver.look(lambda engine: engine.open_cursor(number, handle))
+        self._is_closed = False
 
     def peek(self, *, timeout: float | None = 0) -> ReceivedMessage:
         """The message at the cursor, which stays; at first, the first message."""
@@ -376,6 +403,7 @@ class Cursor:
         self, *, timeout: float | None = 0, tx: Transaction | None = None
     ) -> ReceivedMessage:
         """Takes the message at the cursor, or the next one if that was taken."""
+        self._check(timeout)
         transaction = number_within(tx, self._driver)
         return _one(
             self._driver.run(
@@ -393,10 +421,21 @@ class Cursor:
         )
 
     def close(self) -> None:
-        """The cursor is not needed any more."""
-        self._driver.look(lambda engine: engine.close_cursor(self._cursor, self._handle))
+        """The cursor is not needed any more; who waits through it is told so."""
+        if not self._is_closed:
+            self._is_closed = True
+            number, handle = self._number, self._handle
+            self._driver.look(lambda engine: engine.close_cursor(number, self._cursor, handle))
+
+    def _check(self, timeout: float | None) -> None:
+        check_timeout(timeout)
+        if self._is_closed:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_HANDLE, "the cursor was closed: open another"
+            )
 
     def _peek(self, timeout: float | None, *, next_one: bool) -> ReceivedMessage:
+        self._check(timeout)
         return _one(
             self._driver.run(
                 lambda request: self._driver.engine.peek(
@@ -414,6 +453,10 @@ class Cursor:
 
 class OutgoingQueue(Queue):
     """Where messages to a queue on another computer wait."""
+
+    def _new_packer(self, engine: QueueManager) -> Packer:
+        (name,) = parse_destination(engine.queue(self._number).properties.path_name)
+        return Packer(destination_of(name))
 
     @property
     def destination(self) -> str:
@@ -459,6 +502,10 @@ def _several(result: Result) -> list[ReceivedMessage]:
     return [ReceivedMessage(each) for each in result]
 
 
+def _lookup(lookup_id: int, seek: Seek) -> ByLookup:
+    return ByLookup(of_kind("lookup_id", lookup_id, int), of_kind("seek", seek, Seek))
+
+
 def _check_count(most: object) -> None:
     if not isinstance(most, int) or isinstance(most, bool) or most < 1:
         raise MessageQueueError(
@@ -485,13 +532,12 @@ def _braced(guid: bytes) -> str:
     return f"{{{UUID(bytes_le=guid)}}}\\"
 
 
-def id_bytes(message_id: str) -> bytes:
+def id_bytes(message_id: object) -> bytes:
     r"""The 20 bytes of `{guid}\n`."""
-    try:
-        guid, _, ordinal = message_id.partition("\\")
-        return UUID(guid.strip("{}")).bytes_le + int(ordinal).to_bytes(4, "little")
-    except (AttributeError, TypeError, ValueError, OverflowError):
+    found = _MESSAGE_ID.fullmatch(message_id) if isinstance(message_id, str) else None
+    if found is None or int(found[2]) > ORDINAL_MAX:
         raise MessageQueueError(
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
             rf"{message_id!r} is not a message id, {{guid}}\number",
-        ) from None
+        )
+    return UUID(found[1]).bytes_le + int(found[2]).to_bytes(4, "little")

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID, uuid4
 
+from merq.client.arguments import of_kind
 from merq.client.embedded import Driver
 from merq.errors import MerqError, MessageQueueError
 from merq.hresult import HResult
@@ -48,7 +49,7 @@ class Transaction:
         Args:
             name: Under which it is found again; a new one if none is given.
         """
-        chosen = name or uuid4()
+        chosen = uuid4() if name is None else of_kind("name", name, UUID)
         self._driver.run(
             lambda request: self._driver.engine.transactions.prepare(request, self._number, chosen)
         )
@@ -117,4 +118,4 @@ class Transaction:
 
 def number_within(transaction: Transaction | None, driver: Driver) -> int:
     """A transaction's number for the engine, 0 for none."""
-    return 0 if transaction is None else transaction.within(driver)
+    return 0 if transaction is None else of_kind("tx", transaction, Transaction).within(driver)

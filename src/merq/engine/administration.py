@@ -194,11 +194,10 @@ class Administration:
                 HResult.MQ_ERROR_ACCESS_DENIED,
                 f"{queue.properties.path_name} has no properties of its own to be changed",
             )
-        current = {
-            each.name: getattr(queue.properties, each.name) for each in fields(QueueSettings)
-        }
+        before = self._state.planned(queue)
+        current = {each.name: getattr(before, each.name) for each in fields(QueueSettings)}
         check_settings(QueueSettings(**(current | changed)))
-        properties = replace(queue.properties, modified=self._state.now, **changed)
+        properties = replace(before, modified=self._state.now, **changed)
         change = Change()
         change.answers.append(Answer(request, None))
         self._state.plan_queue(change, properties)

@@ -116,7 +116,7 @@ class GiveBackStep:
 
 @final
 class PurgeStep:
-    """A message that somebody holds is marked: it goes when it is given back."""
+    """More is known of a message that somebody holds: that it goes when it is given back, say."""
 
     __slots__ = ("lookup_id", "note", "queue")
 

@@ -103,7 +103,7 @@ class QueueManager:
     def purge(self, request: int, number: int, handle: int = 0) -> None:
         """[MS-MQDMPR] 3.1.7.1.7: all messages go; locked ones when they are given back."""
         queue = self.queue(number)
-        check_use(queue, Access.RECEIVE, self._descriptor(handle))
+        check_use(queue, Access.RECEIVE, self._descriptor(handle, number))
         self.administration.purge(request, queue)
 
     def queue(self, number: int) -> Queue:
@@ -127,7 +127,12 @@ class QueueManager:
     def create_subqueue(self, request: int, number: int, name: str) -> None:
         """Makes a subqueue, unless it is there; answers its number."""
         owner = self.queue(number)
-        self._own_path(f"{owner.properties.path_name};{name}")
+        path = self._own_path(f"{owner.properties.path_name};{name}")
+        if path.subqueue is None:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
+                f"{path} is not the name of a subqueue: {name!r} means something else",
+            )
         if owner.properties.kind is not QueueKind.PRIVATE:
             raise MessageQueueError(
                 HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME,
@@ -164,7 +169,7 @@ class QueueManager:
 
     def open_cursor(self, number: int, handle: int = 0) -> Cursor:
         """[MS-MQDMPR] 3.1.7.1.1: a cursor before the first message."""
-        opened = self._descriptor(handle)
+        opened = self._descriptor(handle, number)
         self._cursor_count += 1
         cursor = Cursor(self._cursor_count, self.queue(number).positions)
         if opened is not None:
@@ -176,14 +181,25 @@ class QueueManager:
             opened.cursors[cursor.handle] = cursor
         return cursor
 
-    def close_cursor(self, cursor: Cursor, handle: int = 0) -> None:
-        """[MS-MQDMPR] 3.1.7.1.2: a cursor is not needed any more."""
-        opened = self._descriptor(handle)
+    def close_cursor(self, number: int, cursor: Cursor, handle: int = 0) -> None:
+        """[MS-MQDMPR] 3.1.7.1.2: who waits through this cursor waits no longer."""
+        opened = self._descriptor(handle, number)
         if opened is not None:
             opened.cursors.pop(cursor.handle, None)
+        queue = self.state.queues.get(number)
+        if queue is not None:
+            self.readers.cancel_cursor(queue, cursor)
 
-    def _descriptor(self, handle: int) -> Descriptor | None:
-        return self.opened.get(handle) if handle else None
+    def _descriptor(self, handle: int, number: int) -> Descriptor | None:
+        if not handle:
+            return None
+        opened = self.opened.get(handle)
+        if opened.queue.number != number:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_HANDLE,
+                f"the handle is of {opened.queue.properties.path_name}, not of this queue",
+            )
+        return opened
 
     # Messages.
 
@@ -195,9 +211,13 @@ class QueueManager:
         transaction: int = 0,
         *,
         dead_letter: str = "",
+        handle: int = 0,
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.9: messages into a queue; answers their ids, 20 bytes each."""
-        self.senders.send(request, self.queue(number), packets, transaction, dead_letter)
+        queue = self.queue(number)
+        if handle:
+            check_use(queue, Access.SEND, self._descriptor(handle, number))
+        self.senders.send(request, queue, packets, transaction, dead_letter)
 
     def send_to(
         self,
@@ -224,7 +244,7 @@ class QueueManager:
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.10, 3.1.7.1.13: a message out of a queue."""
         queue = self.queue(number)
-        check_use(queue, Access.RECEIVE, self._descriptor(handle))
+        check_use(queue, Access.RECEIVE, self._descriptor(handle, number))
         reader = WaitingRead(
             request=request,
             selector=selector,
@@ -247,7 +267,7 @@ class QueueManager:
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.14, 3.1.7.1.15: a message that stays in its queue."""
         queue = self.queue(number)
-        check_use(queue, Access.PEEK, self._descriptor(handle))
+        check_use(queue, Access.PEEK, self._descriptor(handle, number))
         reader = WaitingRead(
             request=request, selector=selector, peek=True, most=most, handle=handle
         )
@@ -258,11 +278,18 @@ class QueueManager:
         self.readers.end_receive(request, self.queue(number), lookup_id, delete=delete)
 
     def move(
-        self, request: int, number: int, lookup_id: int, target: int, transaction: int = 0
+        self,
+        request: int,
+        number: int,
+        lookup_id: int,
+        target: int,
+        transaction: int = 0,
+        *,
+        handle: int = 0,
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.16: a message to a subqueue, or from there."""
         source, destination = self.queue(number), self.queue(target)
-        check_use(source, Access.RECEIVE, None)
+        check_use(source, Access.RECEIVE, self._descriptor(handle, number))
         if not transaction:
             moving.move(self.state, request, source, lookup_id, destination)
             return

@@ -89,8 +89,6 @@ class Opened:
         opened = Descriptor(handle=self._count, queue=queue, access=access, share=share)
         self._descriptors[opened.handle] = opened
         queue.descriptors[opened.handle] = opened
-        if share is Share.DENY_RECEIVE and access in RECEIVING:
-            queue.reserved_for = opened
         return opened
 
     def get(self, handle: int) -> Descriptor:
@@ -111,8 +109,6 @@ class Opened:
         del self._descriptors[opened.handle]
         opened.queue.descriptors.pop(opened.handle, None)
         opened.cursors.clear()
-        if opened.queue.reserved_for is opened:
-            opened.queue.reserved_for = None
 
 
 def check_use(queue: Queue, needed: Access, opened: Descriptor | None) -> None:
@@ -128,7 +124,9 @@ def check_use(queue: Queue, needed: Access, opened: Descriptor | None) -> None:
                 f"{queue.properties.path_name} was opened to {opened.access.value}: open it to "
                 f"{needed.value}",
             )
-    elif needed is Access.RECEIVE and queue.reserved_for is not None:
+    elif needed is Access.RECEIVE and any(
+        other.share is Share.DENY_RECEIVE for other in queue.descriptors.values()
+    ):
         raise MessageQueueError(
             HResult.MQ_ERROR_SHARING_VIOLATION,
             f"{queue.properties.path_name} is open to somebody who denies receiving to others",

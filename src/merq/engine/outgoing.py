@@ -42,11 +42,15 @@ def parse_destination(text: str) -> tuple[FormatName, ...]:
         name = name.without_duplicates()
     elements = name.elements if isinstance(name, MultipleElementName) else (name,)
     for element in elements:
-        if not isinstance(element, DirectName | PublicName | PrivateName) or element.is_read_only:
+        if (
+            not isinstance(element, DirectName | PublicName | PrivateName)
+            or element.is_read_only
+            or (isinstance(element, DirectName) and element.subqueue is not None)
+        ):
             raise MessageQueueError(
                 HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,
                 f"nothing can be sent to {element}: messages go to DIRECT=, PRIVATE= and PUBLIC= "
-                "names that are no journals",
+                "names that are neither journals nor subqueues",
             )
     return elements
 

@@ -136,7 +136,6 @@ class Queue:
         expired: Messages whose time ran out and which are still here: somebody holds them, or they
             are on their way out.
         descriptors: Who has it open.
-        reserved_for: The descriptor that alone may receive from it, if there is one.
         closing: Its deletion is under way; nothing more can be asked of it.
         state: How far an outgoing queue is; it has no meaning for others.
     """
@@ -151,7 +150,6 @@ class Queue:
         "path",
         "positions",
         "properties",
-        "reserved_for",
         "staged_bytes",
         "state",
         "subqueues",
@@ -172,7 +170,6 @@ class Queue:
         self.notes: dict[int, Note] = {}
         self.expired: set[int] = set()
         self.descriptors: dict[int, Descriptor] = {}
-        self.reserved_for: Descriptor | None = None
         self.closing = False
         self.state = OutgoingState.INACTIVE
 

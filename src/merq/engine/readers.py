@@ -114,12 +114,21 @@ class Readers:
         """[MS-MQDMPR] 3.1.7.1.6: an opening is closed: nobody waits through it any more."""
         for reader in list(queue.waiting):
             if reader.handle == handle:
-                queue.waiting.remove(reader)
-                if isinstance(reader.selector, ByCursor):
-                    reader.selector.cursor.wait_expired()
-                text = f"{queue.properties.path_name} was closed while this waited for a message"
-                error = MessageQueueError(HResult.MQ_ERROR_OPERATION_CANCELLED, text)
-                self._state.answer(reader.request, error)
+                self._cancel(queue, reader, queue.properties.path_name)
+
+    def cancel_cursor(self, queue: Queue, cursor: Cursor) -> None:
+        """[MS-MQDMPR] 3.1.7.1.2: a cursor is closed: nobody waits through it any more."""
+        for reader in list(queue.waiting):
+            if isinstance(reader.selector, ByCursor) and reader.selector.cursor is cursor:
+                self._cancel(queue, reader, "the cursor")
+
+    def _cancel(self, queue: Queue, reader: WaitingRead, what: str) -> None:
+        queue.waiting.remove(reader)
+        if isinstance(reader.selector, ByCursor):
+            reader.selector.cursor.wait_expired()
+        text = f"{what} was closed while this waited for a message"
+        error = MessageQueueError(HResult.MQ_ERROR_OPERATION_CANCELLED, text)
+        self._state.answer(reader.request, error)
 
     def cancel_all(self, queue: Queue, change: Change) -> None:
         """The queue goes with this change: nobody waits at it any more."""

@@ -97,14 +97,16 @@ class Senders:
         views = [_checked(packet, added) for _, packet in destinations]
         note = self._note(dead_letter)
         self._refuse_unreachable([name for name, _ in destinations], transaction)
+        # Several names may lead to one queue: its copies count together.
+        sizes: dict[Queue | None, int] = {None: 0}
         for (name, packet), view in zip(destinations, views, strict=True):
             queue, _ = outgoing.local_queue(self._state, name)
+            sizes[None] += len(packet) + added
             if queue is not None:
                 check_secured(queue, view)
-            self._check_room(queue, len(packet) + added, len(destinations))
-        self._check_room(
-            None, sum(len(packet) + added for _, packet in destinations), len(destinations)
-        )
+                sizes[queue] = sizes.get(queue, 0) + len(packet) + added
+        for queue, size in sizes.items():
+            self._check_room(queue, size, len(destinations))
         within = self._within(transaction, len(destinations))
         change = Change()
         ordinal = self._state.numbers.ordinal(change)

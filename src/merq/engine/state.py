@@ -185,6 +185,14 @@ class State:
         change.steps.append(DefineStep(coming.queue, properties))
         return coming.queue
 
+    def planned(self, queue: Queue) -> QueueProperties:
+        """The properties that a queue has when everything under way has happened."""
+        for change in reversed(self._pending):
+            for step in change.steps:
+                if isinstance(step, DefineStep) and step.properties.number == queue.number:
+                    return step.properties
+        return queue.properties
+
     def coming(self, name: str) -> Queue | None:
         """The queue of this path name or destination that is being made."""
         for each in self._coming.values():
@@ -229,9 +237,9 @@ class State:
             case PutStep():
                 self.unstage(step.queue, len(step.packet))
             case RemoveStep() | MoveStep():
-                self.give_back(step.queue, step.lookup_id)
+                self._stay(step)
             case GiveBackStep():
-                self._return(step)
+                pass  # the prepared transaction keeps it, and no abort is counted
             case PurgeStep():
                 place = step.queue.positions.get(step.lookup_id)
                 if place is not None and place.state == PURGE_PENDING:
@@ -256,6 +264,11 @@ class State:
                 self.hold(step.transaction)
             case _:
                 assert_never(step)
+
+    def _stay(self, step: RemoveStep | MoveStep) -> None:
+        """A message does not leave; what was purged goes at the next start, and to nobody."""
+        if not step.queue.notes.get(step.lookup_id, NO_NOTE).purged:
+            self.give_back(step.queue, step.lookup_id)
 
     def _reserve_again(self, reserved: list[records.Entry]) -> None:
         """What was not written does not count, and changes that are planned may depend on it.
@@ -308,12 +321,12 @@ class State:
         self.expiries.add(place.expires, queue.number, place.lookup_id)
 
     def leaving(self, queue: Queue) -> set[int]:
-        """Messages whose removal is under way."""
+        """Messages whose removal is under way; what moves stays with the queue's own kin."""
         return {
             step.lookup_id
             for change in self._pending
             for step in change.steps
-            if isinstance(step, RemoveStep | MoveStep) and step.queue is queue
+            if isinstance(step, RemoveStep) and step.queue is queue
         }
 
     def arriving(self, queue: Queue) -> list[bytes]:

@@ -105,6 +105,13 @@ class Transactions:
             if each.phase is Phase.PREPARED and each.identifier is not None
         }
 
+    def _is_taken(self, identifier: UUID) -> bool:
+        """Whether another transaction has this name, be it on its way in or out."""
+        return any(
+            each.identifier == identifier and each.phase is not Phase.OPEN
+            for each in self._state.transactions.values()
+        )
+
     def lock(self, transaction: Transaction, operation: Receiving | Moving) -> None:
         """A message belongs to the transaction until it ends."""
         operation.queue.positions.set_state(operation.lookup_id, LOCKED)
@@ -113,7 +120,7 @@ class Transactions:
     def prepare(self, request: int, number: int, identifier: UUID) -> None:
         """[MS-MQDMPR] 3.1.4.3: from now on it ends as it is told, whatever happens meanwhile."""
         transaction = self.get_for_more(number, 0)
-        if identifier in self.prepared():
+        if self._is_taken(identifier):
             raise MessageQueueError(
                 HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
                 f"another transaction was prepared as {identifier}",
@@ -254,7 +261,7 @@ class Transactions:
         if queue.closing:
             change.steps.append(GiveBackStep(queue, lookup_id, None))
             return
-        if place.state == PURGE_PENDING:
+        if place.state == PURGE_PENDING or note.purged:
             notices.take(further, queue, place)
             view = MessageView(self._state.packet_of(place))
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED

@@ -13,12 +13,15 @@ from uuid import UUID
 from merq.engine.administration import QueueSettings
 from merq.engine.changes import Answer, Change, Delivered, Result
 from merq.engine.manager import QueueManager
+from merq.engine.outgoing import parse_destination
 from merq.engine.reading import First, Selector
 from merq.engine.records import PUT_HEADER_SIZE, Entry, read_put
 from merq.engine.sending import refusal
+from merq.engine.snapshot import restore_snapshot, take_snapshot
 from merq.engine.state import Limits
 from merq.errors import MessageQueueError, WireError
 from merq.hresult import HResult
+from merq.model.names import DirectName
 from merq.wire.build import Outline, build_packet
 from merq.wire.view import MessageView
 
@@ -83,6 +86,8 @@ class World:
         self.full = 0
         self.requests = 0
         self.answers: dict[int, Result] = {}
+        self._snapshot: list[tuple[int, bytes]] = []
+        self._contained = 0
         self._start()
 
     def _start(self) -> None:
@@ -90,6 +95,8 @@ class World:
         self.engine = QueueManager(GUID, NAME, self.packets, self.limits)
         for frame in self.log:
             self._lay_out(frame)
+        restore_snapshot(self.engine.state, self._snapshot)
+        for frame in self.log[self._contained :]:
             for entry, position in zip(frame.entries, frame.positions, strict=True):
                 self.engine.replay(entry.kind, memoryview(entry.data), position)
         self.engine.tick(self.now)
@@ -152,6 +159,12 @@ class World:
         """The process dies: what was not durable is gone, and who waited too."""
         del self.log[self.durable_frames :]
         self._start()
+
+    def checkpoint(self) -> None:
+        """What has happened so far is read from a snapshot at the next start, not from the log."""
+        self.sync()
+        self._snapshot = take_snapshot(self.engine.state)
+        self._contained = len(self.log)
 
     def tick(self, seconds: int) -> None:
         self.now += seconds
@@ -220,6 +233,63 @@ class World:
         self.perform()
         return request
 
+    def hold(self, number: int, selector: Selector | None = None, *, wait: bool = False) -> int:
+        """The first half of a read in two phases."""
+        request = self.next_request()
+        self.engine.receive(request, number, selector or First(), wait=wait, held=True)
+        self.perform()
+        return request
+
+    def end_hold(self, number: int, lookup_id: int, *, delete: bool) -> int:
+        """The second half."""
+        request = self.next_request()
+        self.engine.end_receive(request, number, lookup_id, delete=delete)
+        self.perform()
+        return request
+
+    def send_to(self, format_name: str, transaction: int = 0, **fields: object) -> int:
+        """Sends to where a format name leads, which may be several queues."""
+        request = self.next_request()
+        names = parse_destination(format_name)
+        places = tuple(
+            each.without_prefix() if isinstance(each, DirectName) else each for each in names
+        )
+        dead_letter = str(fields.pop("dead_letter", ""))
+        packets = [
+            build_packet(
+                Outline(
+                    destination=place,  # type: ignore[arg-type]
+                    destinations=places if len(places) > 1 else (),  # type: ignore[arg-type]
+                    **fields,  # type: ignore[arg-type]
+                )
+            )
+            for place in places
+        ]
+        copies = list(zip(names, packets, strict=True))
+        self.engine.send_to(request, copies, transaction, dead_letter=dead_letter)
+        self.perform()
+        return request
+
+    def subqueue(self, number: int, name: str) -> int:
+        """Makes a subqueue, unless it is there, and gives its number."""
+        request = self.next_request()
+        self.engine.create_subqueue(request, number, name)
+        self.perform()
+        made = self.answers.get(request)
+        return made if isinstance(made, int) else -request
+
+    def move(self, number: int, lookup_id: int, target: int, transaction: int = 0) -> int:
+        request = self.next_request()
+        self.engine.move(request, number, lookup_id, target, transaction)
+        self.perform()
+        return request
+
+    def prepare(self, transaction: int, identifier: UUID) -> int:
+        request = self.next_request()
+        self.engine.transactions.prepare(request, transaction, identifier)
+        self.perform()
+        return request
+
     def cancel(self, request: int, number: int) -> bool:
         found = self.engine.cancel(request, number)
         self.perform()
@@ -285,6 +355,40 @@ class World:
 
     def bodies(self, number: int) -> list[bytes]:
         return [view.body for view in self.messages(number)]
+
+    def lookup_ids(self, number: int) -> list[int]:
+        """The lookup identifiers of all messages of a queue, in their order."""
+        return [place.lookup_id for place in self.engine.state.queues[number].positions]
+
+    def fill(self, number: int, *bodies: bytes, **fields: object) -> list[int]:
+        """Sends recoverable messages, in a transaction if the queue wants one; gives their ids."""
+        transactional = self.engine.queue(number).properties.transactional
+        transaction = self.begin() if transactional else 0
+        for body in bodies:
+            self.send(number, transaction, body=body, recoverable=True, **fields)
+        if transaction:
+            self.commit(transaction)
+        self.sync()
+        return self.lookup_ids(number)[-len(bodies) :]
+
+    def digest(self) -> object:
+        """Everything that can be seen of the state, to compare it with another moment."""
+        state = self.engine.state
+        queues = {
+            number: (
+                queue.properties,
+                [(place._replace(location=0), state.packet_of(place)) for place in queue.positions],
+                dict(queue.notes),
+                queue.staged_bytes,
+                queue.closing,
+            )
+            for number, queue in state.queues.items()
+        }
+        transactions = {
+            number: (each.identifier, each.phase, list(each.operations))
+            for number, each in state.transactions.items()
+        }
+        return queues, transactions, state.taken_bytes, state.memory_bytes
 
     def find(self, path_name: str) -> int:
         return self.engine.find_queue(path_name).number
