@@ -7,6 +7,7 @@ type is not to be trusted any more.
 from __future__ import annotations
 
 import math
+import reprlib
 import sys
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ def of_kind(name: str, value: Any, kind: type[_T]) -> _T:
         return value
     raise MessageQueueError(
         HResult.MQ_ERROR_INVALID_PARAMETER,
-        f"{name} is {value!r}, a {type(value).__name__}; {kind.__name__} belongs there",
+        f"{name} is {reprlib.repr(value)}, a {type(value).__name__}; {kind.__name__} belongs there",
     )
 
 
@@ -43,5 +44,5 @@ def check_timeout(timeout: Any) -> None:
         return
     raise MessageQueueError(
         HResult.MQ_ERROR_INVALID_PARAMETER,
-        f"timeout is {timeout!r}; seconds belong there, or None for ever",
+        f"timeout is {reprlib.repr(timeout)}; seconds belong there, or None for ever",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -75,7 +76,8 @@ class Message:
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
                 raise MessageQueueError(
                     HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
-                    f"{name} is {value!r}, a {type(value).__name__}; {kind.__name__} belongs there",
+                    f"{name} is {reprlib.repr(value)}, a {type(value).__name__}; "
+                    f"{kind.__name__} belongs there",
                 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 from uuid import UUID
@@ -216,7 +217,8 @@ class Administration:
         change = Change()
         change.answers.append(Answer(request, None))
         reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
-        parts = [*queue.subqueues.values(), *([queue.journal] if queue.journal else []), queue]
+        parts = [*queue.subqueues.values(), *self._state.coming_parts(queue)]
+        parts += [queue.journal, queue] if queue.journal else [queue]
         self._refuse_prepared(parts)
         for part in parts:
             part.closing = True  # no acknowledgment comes into it any more
@@ -256,6 +258,7 @@ class Administration:
         reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
         if queue.is_outgoing:
             reason = MessageClass.MQMSG_CLASS_NACK_DELETED
+        returning = self._state.returning(queue)
         for place in list(queue.positions):
             lookup_id = place.lookup_id
             if place.state == PURGE_PENDING:
@@ -263,7 +266,7 @@ class Administration:
             view = MessageView(self._state.packet_of(place))
             note = queue.notes.get(lookup_id, NO_NOTE)
             queue.positions.set_state(lookup_id, PURGE_PENDING)
-            if place.state == LOCKED:
+            if place.state == LOCKED and lookup_id not in returning:
                 marked = note._replace(purged=True)
                 notices.write_note(change, queue, place, marked)
                 change.steps.append(PurgeStep(queue, lookup_id, marked))
@@ -306,7 +309,8 @@ def check_settings(settings: QueueSettings) -> None:
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise MessageQueueError(
                 HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
-                f"{name} is {value!r}, a {type(value).__name__}; {kind.__name__} belongs there",
+                f"{name} is {reprlib.repr(value)}, a {type(value).__name__}; "
+                f"{kind.__name__} belongs there",
             )
     if len(settings.label) > QUEUE_LABEL_MAX:
         raise MessageQueueError(

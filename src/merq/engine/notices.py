@@ -80,7 +80,7 @@ def write_note(change: Change, queue: Queue, place: Place, note: Note) -> None:
 
 
 def take(change: Change, queue: Queue, place: Place) -> None:
-    """Plans that a message leaves a queue."""
+    """[MS-MQDMPR] 3.1.7.2.1: plans that a message leaves a queue."""
     if not place.location & MEMORY:
         change.entries.append(records.remove(queue.properties.number, place.lookup_id))
     change.steps.append(RemoveStep(queue, place.lookup_id))

@@ -82,6 +82,7 @@ class Readers:
         self._state.submit(change)
 
     def _read_or_wait(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
+        """[MS-MQDMPR] 3.1.7.3.1: whoever finds nothing waits, if he may."""
         if queue.waiting:
             self.serve(queue)  # whoever asked before comes first
         if self._serve_one(queue, reader, wait=wait):

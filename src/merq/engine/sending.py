@@ -35,7 +35,7 @@ def refusal(wrong: WireError) -> MessageQueueError:
     code = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
     if wrong.field == "packet_size":
         code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
-    elif wrong.field == "label":
+    elif wrong.field == "label_length":
         code = HResult.MQ_ERROR_LABEL_TOO_LONG
     return MessageQueueError(code, f"{wrong.field}: {wrong.reason}")
 

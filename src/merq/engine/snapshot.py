@@ -130,6 +130,8 @@ class Relocation:
         change = Change()
         while self._queues and looked_at < ROWS_AT_ONCE and size < RELOCATED_BYTES:
             queue = state.queues.get(self._queues[0])
+            if queue is not None and queue.closing:
+                queue = None  # its end may be in the log already, and nothing of it comes after
             rows = [] if queue is None else queue.positions.rows_behind(self._after, ROWS)
             if not rows or queue is None:
                 del self._queues[0]

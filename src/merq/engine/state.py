@@ -6,6 +6,7 @@ Only here is the state altered.
 
 from __future__ import annotations
 
+import reprlib
 import struct
 from array import array
 from collections import deque
@@ -42,6 +43,7 @@ from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import KILOBYTE, NO_NOTE, UNLIMITED, Note, Queue, QueueKind, QueueProperties
 from merq.engine.work import Phase, Sending, Transaction
 from merq.errors import MessageQueueError
+from merq.hresult import HResult
 from merq.model.names import LOCAL_COMPUTER, PathName
 
 MEMORY: Final = 1 << 63
@@ -49,6 +51,8 @@ MEMORY: Final = 1 << 63
 
 KEEPING: Final = frozenset({QueueKind.SYSTEM, QueueKind.JOURNAL})
 """Queues in which messages do not expire."""
+
+LIMIT_MAX: Final = (1 << 63) - 1
 
 _TIMES: Final = struct.Struct("<II")
 _U32: Final = struct.Struct("<I")
@@ -66,9 +70,22 @@ class Limits:
             there is twice as much.
     """
 
-    machine_quota: int = 0xFFFFFFFF
+    machine_quota: int = UNLIMITED
     memory_bytes: int = 1 << 30
     disk_reserve_bytes: int = 64 << 20
+
+    def __post_init__(self) -> None:
+        for name, most in (
+            ("machine_quota", UNLIMITED),
+            ("memory_bytes", LIMIT_MAX),
+            ("disk_reserve_bytes", LIMIT_MAX),
+        ):
+            value: object = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_INVALID_PARAMETER,
+                    f"{name} is {reprlib.repr(value)}; a number from 0 to {most:#x} belongs there",
+                )
 
 
 class _Coming:
@@ -200,6 +217,14 @@ class State:
                 return each.queue
         return None
 
+    def coming_parts(self, owner: Queue) -> list[Queue]:
+        """The subqueues of a queue that are being made."""
+        return [
+            each.queue
+            for number, each in self._coming.items()
+            if each.queue.properties.owner == owner.number and number not in self.queues
+        ]
+
     def _came(self, number: int) -> None:
         coming = self._coming[number]
         coming.changes -= 1
@@ -267,8 +292,21 @@ class State:
 
     def _stay(self, step: RemoveStep | MoveStep) -> None:
         """A message does not leave; what was purged goes at the next start, and to nobody."""
-        if not step.queue.notes.get(step.lookup_id, NO_NOTE).purged:
-            self.give_back(step.queue, step.lookup_id)
+        queue, lookup_id = step.queue, step.lookup_id
+        if self._is_marked(queue, lookup_id):
+            queue.positions.set_state(lookup_id, PURGE_PENDING)
+        elif lookup_id in self.returning(queue):
+            queue.positions.set_state(lookup_id, LOCKED)  # who gives it back makes it available
+        else:
+            self.give_back(queue, lookup_id)
+
+    def _is_marked(self, queue: Queue, lookup_id: int) -> bool:
+        """Whether a message goes when it is given back, or will when what is under way happens."""
+        return queue.notes.get(lookup_id, NO_NOTE).purged or any(
+            isinstance(step, PurgeStep) and step.lookup_id == lookup_id and step.queue is queue
+            for change in self._pending
+            for step in change.steps
+        )
 
     def _reserve_again(self, reserved: list[records.Entry]) -> None:
         """What was not written does not count, and changes that are planned may depend on it.
@@ -329,6 +367,15 @@ class State:
             if isinstance(step, RemoveStep) and step.queue is queue
         }
 
+    def returning(self, queue: Queue) -> set[int]:
+        """Messages that are being given back."""
+        return {
+            step.lookup_id
+            for change in self._pending
+            for step in change.steps
+            if isinstance(step, GiveBackStep) and step.queue is queue
+        }
+
     def arriving(self, queue: Queue) -> list[bytes]:
         """Packets that are on their way into a queue."""
         return [
@@ -372,17 +419,24 @@ class State:
             case StageStep():
                 pass  # it was staged when it was planned
             case PrepareStep():
-                step.transaction.phase = Phase.PREPARED
+                self._promise(step.transaction)
             case ResolveStep():
                 self.transactions.pop(step.transaction.number, None)
             case _:
                 assert_never(step)
 
+    def _promise(self, transaction: Transaction) -> None:
+        if transaction.phase is Phase.PREPARING:  # it may have been told to end meanwhile
+            transaction.phase = Phase.PREPARED
+
     def _return(self, step: GiveBackStep) -> None:
-        if step.queue.positions.get(step.lookup_id) is None:
+        place = step.queue.positions.get(step.lookup_id)
+        if place is None:
             return  # the queue was deleted meanwhile
         if step.note is not None:
             step.queue.notes[step.lookup_id] = step.note
+        if place.state == PURGE_PENDING:
+            return  # the queue was purged meanwhile
         self.give_back(step.queue, step.lookup_id)
 
     def _put(self, step: PutStep, change: Change) -> None:

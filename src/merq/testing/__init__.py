@@ -1,5 +1,20 @@
 """The public test kit: worlds in which things go wrong on purpose, repeatably.
 
+`SimulatedWorld` is a computer with a queue manager, whose methods are those of `merq.Manager`; a
+clock that jumps; and a power supply that fails when it is told to. `explore` runs an application in
+many of them and cuts the power everywhere. The guide, docs/guide/testing.md, shows how.
+
+    from merq.testing import PowerCut, SimulatedWorld
+
+    world = SimulatedWorld(seed=7)
+    mq = world.open()                        # use it as you use merq.open(...)
+    world.crash_in(40)                       # in the middle of the 41st disk operation from now
+    try:
+        my_application(mq)
+    except PowerCut:
+        mq = world.restart()                 # what the disk kept
+    check_what_came_back(mq)
+
 `merq.testing.disk` has a disk in memory that behaves as POSIX allows and no better. What was
 written but not synced may be lost, kept or torn when the power goes; names that were created,
 renamed or removed may or may not be so; the disk fills up, or fails, when it is told to. The same
@@ -21,3 +36,20 @@ seed and the same calls give the same disk, so a failure is replayed from its se
 
 The kit needs no test framework. What it holds is for tests only; the service never imports it.
 """
+
+from merq.testing.disk import Operation, PowerCut, SimulatedDisk
+from merq.testing.driver import WaitsForEver
+from merq.testing.exploring import Broken, Exploration, explore
+from merq.testing.world import SimulatedManager, SimulatedWorld
+
+__all__ = [
+    "Broken",
+    "Exploration",
+    "Operation",
+    "PowerCut",
+    "SimulatedDisk",
+    "SimulatedManager",
+    "SimulatedWorld",
+    "WaitsForEver",
+    "explore",
+]

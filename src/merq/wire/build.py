@@ -370,7 +370,7 @@ def _properties(outline: Outline) -> bytes:
         if len(label) > 2 * LABEL_LENGTH_MAX:
             raise WireError(
                 f"{len(label) // 2 - 1} characters, at most {LABEL_LENGTH_MAX - 1} fit",
-                field="label",
+                field="label_length",
             )
     body, extension = outline.body, outline.extension
     fixed = _PROPERTIES.pack(

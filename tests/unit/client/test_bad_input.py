@@ -126,6 +126,7 @@ def test_properties_that_cannot_be_changed(bench: Bench, name: str) -> None:
         ({"label": 5}, ILLEGAL_TYPE, "label is 5"),
         ({"label": ["unhashable"]}, ILLEGAL_TYPE, "list"),
         ({"label": "x" * 250}, HResult.MQ_ERROR_LABEL_TOO_LONG, "250 characters"),
+        ({"label": "a\0b"}, HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "null character"),
         ({"priority": 8}, ILLEGAL_VALUE, "0..7"),
         ({"priority": -1}, ILLEGAL_VALUE, "-1"),
         ({"priority": True}, ILLEGAL_TYPE, "bool"),

@@ -105,7 +105,7 @@ def test_what_is_built_is_read_as_it_was_meant_and_written_the_same(outline: Out
     ("change", "field"),
     [
         ({"priority": 8}, "priority"),
-        ({"label": "x" * 250}, "label"),
+        ({"label": "x" * 250}, "label_length"),
         ({"label": "a\0b"}, "label"),
         ({"destination": "a\0b"}, "destination"),
         ({"destination": "x" * 40_000}, "destination"),

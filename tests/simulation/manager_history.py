@@ -1,0 +1,309 @@
+"""What a queue manager has written, read from the disk's bytes, and what it adds up to.
+
+`Fold` follows the table of records in `merq.engine.records` and shares no code with the engine: it
+is how the state is explained to people. `picture` is the same of a running engine.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from zlib import crc32
+
+from merq.engine import records
+from merq.engine.positions import AVAILABLE
+from merq.engine.queue import QueueProperties
+from merq.engine.state import MEMORY, State
+from merq.engine.work import Phase, pack_transaction
+from merq.store.log import SEGMENT_HEADER_SIZE, position_of, segment_name
+from merq.testing.disk import SimulatedDisk
+from merq.wire.view import MessageView
+
+SEQUENTIAL = (1 << 56) - 1
+NEVER = 0xFFFFFFFF
+
+_FRAME = struct.Struct("<4sIQQI")
+_FRAME_SIZE = 40
+_RECORD = struct.Struct("<IIB3x")
+_PUT = struct.Struct("<IIQ")
+_NOTE = struct.Struct("<IIQB")
+_PAIR = struct.Struct("<QQ")
+_OPERATION = struct.Struct("<B3xIQII")
+
+Key = tuple[int, int]
+"""A queue's number and a lookup identifier."""
+
+NoteText = tuple[int, bool, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of the log: where it lies and what it says."""
+
+    sequence: int
+    start: int
+    end: int
+    records: tuple[tuple[int, bytes], ...]
+
+
+def next_frame(disk: SimulatedDisk, after: Frame | None) -> Frame:
+    """The frame that follows another, from the bytes that the disk shows."""
+    position = after.end if after else position_of(1, SEGMENT_HEADER_SIZE)
+    sequence = after.sequence + 1 if after else 1
+    for place in (position, position_of((position >> 32) + 1, SEGMENT_HEADER_SIZE)):
+        name = segment_name(place >> 32)
+        if name not in disk.files():
+            continue
+        data = disk.content(name)[place & 0xFFFFFFFF :]
+        magic, size, found, _, count = _FRAME.unpack_from(data.ljust(_FRAME_SIZE, b"\0"))
+        if magic == b"FRAM" and found == sequence:
+            end = place + _FRAME_SIZE + size + -size % 8
+            return Frame(sequence, place, end, tuple(_records(data, count)))
+    raise AssertionError(f"frame {sequence} is not on the disk")
+
+
+def _records(data: bytes, count: int) -> Iterator[tuple[int, bytes]]:
+    at = _FRAME_SIZE
+    for _ in range(count):
+        size, checksum, kind = _RECORD.unpack_from(data, at)
+        at += _RECORD.size
+        record = data[at : at + size]
+        assert crc32(record) == checksum, "a record is not what was written"
+        yield kind, record
+        at += size
+
+
+@dataclass(slots=True)
+class Fold:
+    """Queues, messages, notes and prepared transactions, as the records add up to them."""
+
+    queues: dict[int, dict[str, Any]] = field(default_factory=dict)
+    messages: dict[int, dict[int, bytes]] = field(default_factory=dict)
+    notes: dict[Key, NoteText] = field(default_factory=dict)
+    prepared: dict[bytes, bytes] = field(default_factory=dict)
+    reserved: tuple[int, int] = (0, 0)
+    last: int = 0
+
+    def apply(self, frame: Frame) -> None:
+        for kind, data in frame.records:
+            _RULES[kind](self, data)
+
+    def put(self, data: bytes) -> None:
+        queue, _, lookup_id = _PUT.unpack_from(data)
+        number = lookup_id & SEQUENTIAL
+        assert number <= self.reserved[0], "a lookup identifier was given before it was reserved"
+        assert number > self.last, "lookup identifiers grow with every message"
+        self.last = number
+        assert int.from_bytes(data[16 + 56 : 16 + 60], "little") <= self.reserved[1]
+        self.messages[queue][lookup_id] = data[16:]
+
+    def remove(self, data: bytes) -> None:
+        queue, _, lookup_id = _PUT.unpack(data)
+        del self.messages[queue][lookup_id]
+        self.notes.pop((queue, lookup_id), None)
+
+    def define(self, data: bytes) -> None:
+        properties = json.loads(data)
+        number = properties["number"]
+        owner = properties["owner"]
+        assert not owner or owner in self.queues, f"{properties['path_name']} has no owner"
+        self.queues[number] = properties
+        self.messages.setdefault(number, {})
+
+    def drop(self, data: bytes) -> None:
+        (queue,) = struct.unpack("<I", data)
+        for lookup_id in self.messages.pop(queue):
+            self.notes.pop((queue, lookup_id), None)
+        del self.queues[queue]
+
+    def reserve(self, data: bytes) -> None:
+        reserved = _PAIR.unpack(data)
+        assert reserved >= self.reserved, "reservations only grow"
+        self.reserved = reserved
+
+    def relocate(self, data: bytes) -> None:
+        queue, _, lookup_id = _PUT.unpack_from(data)
+        packet = self.messages[queue].get(lookup_id)
+        assert packet is None or packet == data[16:], "a copy is not what it was copied from"
+
+    def move(self, data: bytes) -> None:
+        queue, target, lookup_id = _PUT.unpack(data)
+        self.messages[target][lookup_id] = self.messages[queue].pop(lookup_id)
+        note = self.notes.pop((queue, lookup_id), None)
+        if note is not None:
+            self.notes[target, lookup_id] = note
+
+    def note(self, data: bytes) -> None:
+        queue, aborts, lookup_id, purged = _NOTE.unpack_from(data)
+        if lookup_id in self.messages[queue]:
+            self.notes[queue, lookup_id] = aborts, bool(purged), data[_NOTE.size :].decode()
+
+    def prepare(self, data: bytes) -> None:
+        assert data[:16] not in self.prepared
+        self.prepared[data[:16]] = data
+        for what, queue, lookup_id, _, _ in operations_in(data):
+            assert queue in self.queues
+            assert what == 1 or lookup_id in self.messages[queue]
+
+    def resolve(self, data: bytes) -> None:
+        del self.prepared[data]
+
+    def picture(self) -> Picture:
+        return Picture(
+            queues=self.queues,
+            messages={number: each for number, each in self.messages.items() if each},
+            notes=self.notes,
+            prepared=set(self.prepared.values()),
+        )
+
+
+_RULES = {
+    records.PUT: Fold.put,
+    records.REMOVE: Fold.remove,
+    records.QUEUE: Fold.define,
+    records.DROP: Fold.drop,
+    records.RESERVE: Fold.reserve,
+    records.RELOCATE: Fold.relocate,
+    records.MOVE: Fold.move,
+    records.NOTE: Fold.note,
+    records.PREPARE: Fold.prepare,
+    records.RESOLVE: Fold.resolve,
+}
+
+
+def operations_in(data: bytes) -> list[tuple[int, int, int, int, int]]:
+    """The operations of a PREPARE record."""
+    found, at = [], 16
+    while at < len(data):
+        operation = _OPERATION.unpack_from(data, at)
+        found.append(operation)
+        at += _OPERATION.size
+        if operation[0] == 1:
+            at += operation[3] + operation[4]
+    return found
+
+
+@dataclass(slots=True)
+class Picture:
+    """Everything that survives."""
+
+    queues: dict[int, dict[str, Any]]
+    messages: dict[int, dict[int, bytes]]
+    notes: dict[Key, NoteText]
+    prepared: set[bytes]
+
+    def differences(self, other: Picture, *, counts: bool) -> list[str]:
+        """Where two pictures differ, in words; counts of aborts included or not."""
+        found = []
+        if self.queues != other.queues:
+            found.append(f"queues: {self.queues} | {other.queues}")
+        if self.messages != other.messages:
+            own, others = _outline(self.messages), _outline(other.messages)
+            found.append(f"messages: {own - others} | {others - own}")
+        mine, theirs = self.noted(counts=counts), other.noted(counts=counts)
+        if mine != theirs:
+            found.append(f"notes: {mine} | {theirs}")
+        if self.prepared != other.prepared:
+            found.append(f"prepared: {len(self.prepared)} | {len(other.prepared)}")
+        return found
+
+    def noted(self, *, counts: bool) -> dict[Key, NoteText]:
+        """The notes that say something."""
+        known = {
+            key: (aborts if counts else 0, purged, dead_letter)
+            for key, (aborts, purged, dead_letter) in self.notes.items()
+        }
+        return {key: note for key, note in known.items() if note != (0, False, "")}
+
+
+def _outline(messages: dict[int, dict[int, bytes]]) -> set[tuple[int, int, int, int]]:
+    return {
+        (number, lookup_id, MessageView(packet).application_tag, len(packet))
+        for number, each in messages.items()
+        for lookup_id, packet in each.items()
+    }
+
+
+def picture(state: State) -> Picture:
+    """What of an engine's state survives; express messages do not."""
+    messages: dict[int, dict[int, bytes]] = {}
+    notes: dict[Key, NoteText] = {}
+    for number, queue in state.queues.items():
+        kept = {
+            place.lookup_id: state.packet_of(place)
+            for place in queue.positions
+            if not place.location & MEMORY
+        }
+        if kept:
+            messages[number] = kept
+        for lookup_id, note in queue.notes.items():
+            if lookup_id in kept:
+                notes[number, lookup_id] = note.aborts, note.purged, note.dead_letter
+    return Picture(
+        queues={number: _described(q.properties) for number, q in state.queues.items()},
+        messages=messages,
+        notes=notes,
+        prepared={
+            pack_transaction(each, state.source)
+            for each in state.transactions.values()
+            if each.phase is Phase.PREPARED
+        },
+    )
+
+
+@lru_cache(maxsize=1024)
+def _described(properties: QueueProperties) -> dict[str, Any]:
+    described: dict[str, Any] = json.loads(properties.to_bytes())
+    return described
+
+
+def check_sums(state: State, living: dict[int, int]) -> None:
+    """What is counted is what is there; the state is settled.
+
+    Args:
+        state: The engine's.
+        living: What the log holds as needed, by segment.
+    """
+    needed: dict[int, int] = {}
+    express = total = staged = 0
+    for queue in state.queues.values():
+        owner = queue.properties.owner
+        assert not owner or owner in state.queues, f"{queue.properties.path_name} is an orphan"
+        assert queue.positions.available == sum(
+            place.state == AVAILABLE for place in queue.positions
+        )
+        size = sum(place.size for place in queue.positions)
+        assert size == queue.positions.total_bytes
+        total += size
+        staged += queue.staged_bytes
+        for place in queue.positions:
+            if place.location & MEMORY:
+                express += place.size
+            else:
+                segment = place.location >> 32
+                needed[segment] = needed.get(segment, 0) + place.size
+    assert {n: size for n, size in living.items() if size} == needed, "what lives is counted wrong"
+    assert state.memory_bytes == express
+    open_ones = any(each.phase is Phase.OPEN for each in state.transactions.values())
+    if not open_ones:  # one that is open may stage for a queue that was deleted
+        assert state.taken_bytes == total + staged
+        promised = sum(
+            getattr(operation, "size", 0)
+            for each in state.transactions.values()
+            for operation in each.operations
+        )
+        assert staged == promised, f"{staged} bytes are staged, {promised} are promised"
+
+
+def expiry_in(packet: bytes, kind: str) -> int:
+    """When a message expires in a queue of this kind."""
+    lifetime, sent = struct.unpack_from("<II", packet, 48)
+    if kind == "outgoing":
+        lifetime = min(lifetime, *struct.unpack_from("<I", packet, 12))
+    if lifetime == NEVER or kind in ("system", "journal"):
+        return NEVER
+    return int(sent + lifetime)
