@@ -14,7 +14,7 @@ from typing import Any
 
 from merq import Manager, Queue
 from merq.client.embedded import Driver
-from merq.engine.state import Limits
+from merq.engine.limits import Limits
 from merq.store.disk import FileDisk
 
 NAME = "bench"

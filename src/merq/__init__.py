@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from merq.client.messages import Message, ReceivedMessage
     from merq.client.queues import Cursor, OutgoingQueue, Queue
     from merq.client.transactions import Transaction
+    from merq.engine.limits import Limits
     from merq.engine.opening import Access, Share
     from merq.engine.queue import OutgoingState
     from merq.engine.reading import Seek
-    from merq.engine.state import Limits
 
 __version__ = "0.1.0"
 
@@ -49,7 +49,7 @@ __all__ = [
 _LATER = {
     "Access": ("merq.engine.opening", "Access"),
     "Cursor": ("merq.client.queues", "Cursor"),
-    "Limits": ("merq.engine.state", "Limits"),
+    "Limits": ("merq.engine.limits", "Limits"),
     "Manager": ("merq.client.manager", "Manager"),
     "Message": ("merq.client.messages", "Message"),
     "OutgoingQueue": ("merq.client.queues", "OutgoingQueue"),

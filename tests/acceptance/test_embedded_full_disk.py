@@ -24,7 +24,7 @@ import pytest
 
 import merq
 from acceptance.torture_program import opened
-from merq.engine.state import Limits
+from merq.engine.limits import Limits
 from merq.host import HostSettings
 from merq.hresult import HResult
 from merq.store.log import LogSettings

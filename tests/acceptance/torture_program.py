@@ -35,7 +35,7 @@ from zlib import crc32
 import merq
 from merq.client.embedded import Driver
 from merq.client.messages import ACKNOWLEDGE_ARRIVAL, ACKNOWLEDGE_RECEIVE
-from merq.engine.state import Limits
+from merq.engine.limits import Limits
 from merq.host import HostSettings
 from merq.model.message_class import MessageClass
 from merq.store.disk import FileDisk

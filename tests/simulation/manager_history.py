@@ -37,7 +37,7 @@ _OPERATION = struct.Struct("<B3xIQII")
 Key = tuple[int, int]
 """A queue's number and a lookup identifier."""
 
-NoteText = tuple[int, bool, str]
+NoteText = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,13 @@ class Fold:
             self.notes[target, lookup_id] = note
 
     def note(self, data: bytes) -> None:
-        queue, aborts, lookup_id, purged = _NOTE.unpack_from(data)
+        queue, aborts, lookup_id, flags = _NOTE.unpack_from(data)
         if lookup_id in self.messages[queue]:
-            self.notes[queue, lookup_id] = aborts, bool(purged), data[_NOTE.size :].decode()
+            self.notes[queue, lookup_id] = aborts, flags, data[_NOTE.size :].decode()
+
+    def is_kept(self, queue: int, lookup_id: int) -> bool:
+        """Whether it is a copy of a dead message, whose fate was told."""
+        return bool(self.notes.get((queue, lookup_id), (0, 0, ""))[1] & 2)
 
     def prepare(self, data: bytes) -> None:
         assert data[:16] not in self.prepared
@@ -172,6 +176,7 @@ _RULES = {
     records.NOTE: Fold.note,
     records.PREPARE: Fold.prepare,
     records.RESOLVE: Fold.resolve,
+    records.KEEP: Fold.put,
 }
 
 
@@ -214,8 +219,8 @@ class Picture:
     def noted(self, *, counts: bool) -> dict[Key, NoteText]:
         """The notes that say something."""
         known = {
-            key: (aborts if counts else 0, purged, dead_letter)
-            for key, (aborts, purged, dead_letter) in self.notes.items()
+            key: (aborts if counts else 0, flags, dead_letter)
+            for key, (aborts, flags, dead_letter) in self.notes.items()
         }
         return {key: note for key, note in known.items() if note != (0, False, "")}
 
@@ -242,7 +247,8 @@ def picture(state: State) -> Picture:
             messages[number] = kept
         for lookup_id, note in queue.notes.items():
             if lookup_id in kept:
-                notes[number, lookup_id] = note.aborts, note.purged, note.dead_letter
+                flags = note.purged | note.kept << 1
+                notes[number, lookup_id] = note.aborts, flags, note.dead_letter
     return Picture(
         queues={number: _described(q.properties) for number, q in state.queues.items()},
         messages=messages,

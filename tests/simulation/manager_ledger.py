@@ -120,7 +120,7 @@ class Ledger:
     def _look(self, seen: _Seen, kind: int, data: bytes) -> None:
         what: int | bytes = data
         match kind:
-            case records.PUT:
+            case records.PUT | records.KEEP:
                 self._look_at_put(seen, _PUT.unpack_from(data)[0], data[16:])
             case records.REMOVE:
                 queue, _, lookup_id = _PUT.unpack(data)
@@ -169,6 +169,8 @@ class Ledger:
         seen.removed.add(key)
         self.removed[lookup_id] = seen.frame.sequence
         reason = self._reason(seen, queue, lookup_id, packet)
+        if self.fold.is_kept(queue, lookup_id):
+            return
         if reason == "received":
             self._want_for_received(seen, queue, MessageView(packet))
         else:
@@ -178,7 +180,8 @@ class Ledger:
         """Why a message leaves its queue; there must be a reason."""
         doing, unit = seen.doing, self.holding.get(lookup_id)
         kind = self.fold.queues[queue]["kind"]
-        purged = self.fold.notes.get((queue, lookup_id), (0, False, ""))[1]
+        purged = self.fold.notes.get((queue, lookup_id), (0, 0, ""))[1] & 1
+        kept = self.fold.is_kept(queue, lookup_id)
         if unit is not None and not unit.frame:
             assert doing.unit is unit, "a message in a transaction went without it"
             if unit.asked == "commit":
@@ -186,7 +189,7 @@ class Ledger:
                 return "received"
             if purged:
                 return "purged"
-        if doing.what in ("tick", "start") and expiry_in(packet, kind) < self.now:
+        if doing.what in ("tick", "start") and not kept and expiry_in(packet, kind) < self.now:
             return "expired"
         if (doing.what == "purge" and doing.queue == queue) or (doing.what == "start" and purged):
             doing.frame = seen.frame.sequence
@@ -223,7 +226,8 @@ class Ledger:
         self.held = {key for key in self.held if key[0] != queue}
         for lookup_id, packet in messages.items():
             self.removed[lookup_id] = seen.frame.sequence
-            self._want_for_lost(seen, queue, MessageView(packet))
+            if not self.fold.is_kept(queue, lookup_id):
+                self._want_for_lost(seen, queue, MessageView(packet))
 
     def _check_unit(self, seen: _Seen, unit: Unit) -> None:
         assert not unit.is_over, "something that failed or was aborted has happened"
@@ -278,6 +282,8 @@ class Ledger:
     def failed(self, doing: Doing) -> None:
         """Somebody was told that nothing happened."""
         unit = doing.unit
+        if doing.what == "end_receive" and doing.lookup_id in self.fold.messages[doing.queue]:
+            self.held.add((doing.queue, doing.lookup_id))
         if unit is None or doing.what == "receive":
             return
         assert not unit.frame, f"{doing.what} failed, and happened"

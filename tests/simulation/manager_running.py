@@ -14,9 +14,9 @@ from typing import Literal
 from uuid import UUID
 
 from merq.engine.changes import Answer
+from merq.engine.limits import Limits
 from merq.engine.positions import AVAILABLE
 from merq.engine.queue import KILOBYTE, UNLIMITED, QueueKind
-from merq.engine.state import Limits
 from merq.engine.work import Sending
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.host import Checkpointing, Host, HostSettings
@@ -300,8 +300,9 @@ class WatchedManager:
     def check_nothing_expired(self) -> None:
         for queue in self.running.engine.state.queues.values():
             kind = queue.properties.kind.value
-            for packet in self.ledger.fold.messages.get(queue.number, {}).values():
-                assert expiry_in(packet, kind) >= self.ledger.now, "its time is over"
+            for lookup_id, packet in self.ledger.fold.messages.get(queue.number, {}).items():
+                if not self.ledger.fold.is_kept(queue.number, lookup_id):
+                    assert expiry_in(packet, kind) >= self.ledger.now, "its time is over"
 
     def inspect(self) -> None:
         """`merq store check`, which shares no code with what wrote the store."""

@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 from uuid import UUID, uuid4
 
 from merq.engine.changes import Answer, Result
+from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
-from merq.engine.state import Limits
 from merq.errors import MerqError, MessageQueueError, StoreError, StoreFailed, StoreFull
 from merq.host import Host, HostSettings
 from merq.hresult import HResult

@@ -15,11 +15,11 @@ from merq.client.packets import destination_of, pack_copies
 from merq.client.queues import OutgoingQueue, Queue, id_text, message_of
 from merq.client.transactions import Transaction, number_within
 from merq.engine.administration import FIRST_PRIVATE_NUMBER, QueueSettings
+from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
 from merq.engine.opening import Access, Share
 from merq.engine.outgoing import parse_destination
 from merq.engine.queue import NULL_GUID, UNLIMITED, PrivacyLevel, QueueKind
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError, NameSyntaxError
 from merq.host import HostSettings
 from merq.hresult import HResult

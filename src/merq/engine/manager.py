@@ -15,6 +15,7 @@ from merq.engine import moving, notices, outgoing
 from merq.engine.administration import Administration, QueueSettings
 from merq.engine.changes import Answer, Change, Effect
 from merq.engine.cursor import Cursor
+from merq.engine.limits import Limits
 from merq.engine.opening import CURSORS_MAX, Access, Descriptor, Opened, Share, check_use
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, PURGE_PENDING
@@ -23,7 +24,7 @@ from merq.engine.readers import Readers
 from merq.engine.reading import Selector, WaitingRead
 from merq.engine.replay import replay
 from merq.engine.sending import Senders
-from merq.engine.state import Limits, State
+from merq.engine.state import State
 from merq.engine.transactions import Transactions
 from merq.engine.work import Moving
 from merq.errors import MessageQueueError, NameSyntaxError

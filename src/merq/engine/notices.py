@@ -11,8 +11,8 @@ from typing import Final
 from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveStep
 from merq.engine.positions import Place
-from merq.engine.queue import NO_NOTE, Note, Queue, QueueKind
-from merq.engine.state import KEEPING, MEMORY, State
+from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue, QueueKind
+from merq.engine.state import MEMORY, State
 from merq.errors import NameSyntaxError
 from merq.model.message_class import MessageClass
 from merq.model.names import DirectName, parse_direct_name, parse_path_name
@@ -57,9 +57,10 @@ def put_packet(
     entry = NO_ENTRY
     if recoverable:
         entry = len(change.entries)
-        change.entries.append(records.put(queue.properties.number, state.now, lookup_id, packet))
+        form = records.put if note is None or not note.kept else records.keep
+        change.entries.append(form(queue.properties.number, state.now, lookup_id, packet))
         if note is not None:
-            change.entries.append(_note(queue, lookup_id, note))
+            change.entries.append(note_entry(queue, lookup_id, note))
     size = len(packet)
     queue.staged_bytes += size
     state.taken_bytes += size
@@ -67,16 +68,19 @@ def put_packet(
     return lookup_id
 
 
-def _note(queue: Queue, lookup_id: int, note: Note) -> records.Entry:
+def note_entry(queue: Queue, lookup_id: int, note: Note) -> records.Entry:
+    """What is known of a message beside its packet, as the log keeps it."""
     return records.note(
-        records.NoteData(queue.number, note.aborts, lookup_id, note.purged, note.dead_letter)
+        records.NoteData(
+            queue.number, note.aborts, lookup_id, note.purged, note.dead_letter, note.kept
+        )
     )
 
 
 def write_note(change: Change, queue: Queue, place: Place, note: Note) -> None:
     """Plans that something is known of a message; only of what survives it is written."""
     if not place.location & MEMORY:
-        change.entries.append(_note(queue, place.lookup_id, note))
+        change.entries.append(note_entry(queue, place.lookup_id, note))
 
 
 def take(change: Change, queue: Queue, place: Place) -> None:
@@ -89,13 +93,15 @@ def take(change: Change, queue: Queue, place: Place) -> None:
 def arrived(state: State, change: Change, view: MessageView) -> None:
     """[MS-MQQB] 3.1.5.8.10: a message has reached its queue."""
     if view.positive_journaling and state.has_room(len(view.packet)):
-        _copy(state, change, state.queues[JOURNAL_NUMBER], view)
+        _keep(state, change, state.queues[JOURNAL_NUMBER], view)
     if view.acknowledgments & POSITIVE_ARRIVAL:
         _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
 
-def is_quiet(queue: Queue, packet: bytes) -> bool:
+def is_quiet(queue: Queue, lookup_id: int, packet: bytes) -> bool:
     """Whether nobody wants to know that a message was received: no journal, no acknowledgment."""
+    if queue.notes and queue.notes.get(lookup_id, NO_NOTE).kept:
+        return True
     # UserHeader.Flags, byte 1: bits 13 to 15 are the type of the administration queue.
     return not (queue.properties.journaling or queue.properties.owner or packet[61] & 0xE0)
 
@@ -122,10 +128,10 @@ def lost(
     note: Note = NO_NOTE,
 ) -> None:
     """[MS-MQDMPR] 3.1.1.12: a message left its queue unreceived, for this reason."""
-    if queue.properties.kind in KEEPING:
+    if queue.properties.kind in KEEPING or note.kept:
         return
     if view.negative_journaling:
-        _copy(state, change, _dead_letter_queue(state, view, note), view)
+        _keep(state, change, _dead_letter_queue(state, view, note), view)
     wanted = NEGATIVE_RECEIVE if reason & _ABOUT_RECEIVING else NEGATIVE_ARRIVAL
     if view.acknowledgments & wanted:
         _acknowledge(state, change, view, reason)
@@ -145,10 +151,21 @@ def _dead_letter_queue(state: State, view: MessageView, note: Note) -> Queue:
     return state.queues[DEAD_XACT_NUMBER if view.transactional else DEAD_LETTER_NUMBER]
 
 
-def _copy(state: State, change: Change, queue: Queue, view: MessageView) -> None:
-    """Into a system queue; where its quota is used up the copy is dropped, not the message."""
-    if queue.has_room(len(view.packet)):
-        put(state, change, queue, view)
+def _keep(state: State, change: Change, queue: Queue, view: MessageView) -> None:
+    """A copy; where the queue's quota is used up the copy is dropped, not the message."""
+    if not queue.has_room(len(view.packet)):
+        return
+    # In a system queue every message is such a copy; in an application's own it has to be said.
+    note = Note(kept=True) if queue.properties.kind is QueueKind.PRIVATE else None
+    put_packet(
+        state,
+        change,
+        queue,
+        view.packet,
+        view.base_flags & 7,
+        recoverable=view.delivery_mode != 0,
+        note=note,
+    )
 
 
 def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -> None:

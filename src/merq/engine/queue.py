@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections import deque
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from merq.engine.identifiers import MessageIds
-from merq.engine.positions import PositionList
+from merq.engine.positions import NEVER, PositionList
 from merq.model.names import PathName, parse_path_name
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ UNLIMITED: Final = 0xFFFFFFFF
 
 KILOBYTE: Final = 1024
 NULL_GUID: Final = UUID(int=0)
+
+_TIMES: Final = struct.Struct("<II")
+_U32: Final = struct.Struct("<I")
 
 
 class QueueKind(Enum):
@@ -63,14 +67,20 @@ class Note(NamedTuple):
         purged: The queue was purged while somebody held it: it goes when it is given back.
         dead_letter: [MS-MQDMPR] 3.1.1.12: the path name of the dead-letter queue that the
             application chose, empty if none.
+        kept: It is a copy of a message that is dead: its fate was told.
     """
 
     aborts: int = 0
     purged: bool = False
     dead_letter: str = ""
+    kept: bool = False
 
 
 NO_NOTE: Final = Note()
+
+
+KEEPING: Final = frozenset({QueueKind.SYSTEM, QueueKind.JOURNAL})
+"""Queues in which messages do not expire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +145,7 @@ class Queue:
         notes: What is known of messages beside their packets, for those of which something is.
         expired: Messages whose time ran out and which are still here: somebody holds them, or they
             are on their way out.
+        held: Messages that were handed out to be ended later, and whether that is under way.
         descriptors: Who has it open.
         closing: Its deletion is under way; nothing more can be asked of it.
         state: How far an outgoing queue is; it has no meaning for others.
@@ -145,6 +156,7 @@ class Queue:
         "closing",
         "descriptors",
         "expired",
+        "held",
         "journal",
         "notes",
         "path",
@@ -169,6 +181,7 @@ class Queue:
         self.staged_bytes = 0
         self.notes: dict[int, Note] = {}
         self.expired: set[int] = set()
+        self.held: dict[int, bool] = {}
         self.descriptors: dict[int, Descriptor] = {}
         self.closing = False
         self.state = OutgoingState.INACTIVE
@@ -187,6 +200,18 @@ class Queue:
     def is_active(self) -> bool:
         """[MS-MQDMPR] 3.1.1.2: somebody has it open, or it has something to send."""
         return bool(self.descriptors) or (self.is_outgoing and self.positions.count > 0)
+
+    def expiry_of(self, packet: bytes | memoryview) -> int:
+        """When a message leaves unreceived, in seconds since 1970; NEVER if it stays."""
+        times: tuple[int, int] = _TIMES.unpack_from(packet, 48)
+        lifetime, sent = times
+        kind = self.properties.kind
+        if kind is QueueKind.OUTGOING:
+            lifetime = min(lifetime, *_U32.unpack_from(packet, 12))
+        if lifetime == NEVER or kind in KEEPING:
+            # A copy in a journal or dead-letter queue stays: its time was the message's.
+            return NEVER
+        return min(sent + lifetime, NEVER - 1)
 
     def has_room(self, size: int) -> bool:
         """[MS-MQDMPR] 3.1.7.1.9: whether a packet of this size keeps within the quota."""

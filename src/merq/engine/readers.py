@@ -38,7 +38,6 @@ class Readers:
     def __init__(self, state: State, transactions: Transactions) -> None:
         self._state = state
         self._transactions = transactions
-        self._held: set[tuple[int, int]] = set()
 
     def read(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
         """A message out of a queue, or one that stays in it; now or when one comes."""
@@ -60,12 +59,11 @@ class Readers:
     def end_receive(self, request: int, queue: Queue, lookup_id: int, *, delete: bool) -> None:
         """[MS-MQDMPR] 3.1.7.1.12: what becomes of a message that was handed out and held."""
         place = queue.positions.get(lookup_id)
-        if place is None or (queue.number, lookup_id) not in self._held:
+        if place is None or queue.held.get(lookup_id, True):
             raise MessageQueueError(
                 HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
                 "the message was not handed out, or was given back already",
             )
-        self._held.discard((queue.number, lookup_id))
         change = Change()
         if place.state == PURGE_PENDING:
             notices.take(change, queue, place)
@@ -75,9 +73,14 @@ class Readers:
             notices.lost(self._state, change, queue, view, reason, note)
         elif delete:
             notices.take(change, queue, place)
-            notices.received(self._state, change, queue, self._state.packet_of(place))
+            packet = self._state.packet_of(place)
+            if not notices.is_quiet(queue, lookup_id, packet):
+                notices.received(self._state, change, queue, packet)
         else:
+            del queue.held[lookup_id]
             self._state.give_back(queue, lookup_id)
+        if change.steps:
+            queue.held[lookup_id] = True
         change.answers.append(Answer(request, None))
         self._state.submit(change)
 
@@ -188,16 +191,16 @@ class Readers:
                 pass
             elif reader.transaction:
                 transaction = self._transactions.get(reader.transaction)
-                quiet = notices.is_quiet(queue, delivered.packet)
+                quiet = notices.is_quiet(queue, going.lookup_id, delivered.packet)
                 operation = Receiving(queue, going.lookup_id, is_quiet=quiet)
                 self._transactions.lock(transaction, operation)
             else:
                 queue.positions.set_state(going.lookup_id, LOCKED)
                 if reader.held:
-                    self._held.add((queue.number, going.lookup_id))
+                    queue.held[going.lookup_id] = False
                 else:
                     notices.take(change, queue, going)
-                    if not notices.is_quiet(queue, delivered.packet):
+                    if not notices.is_quiet(queue, going.lookup_id, delivered.packet):
                         notices.received(state, change, queue, delivered.packet)
             if len(found) >= reader.most:
                 break

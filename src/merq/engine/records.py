@@ -11,9 +11,10 @@ One frame of the log holds all records of one change, so a change is there whole
 | 5 RESERVE | sequential identifier u64, message ordinal u64: none above these was given |
 | 6 RELOCATE | as PUT: the message is in the queue already, and its packet lies here from now on |
 | 7 MOVE | queue u32, target queue u32, lookup identifier u64 |
-| 8 NOTE | queue u32, aborts u32, lookup identifier u64, purged u8, path name of its own dead-letter queue in UTF-8: what is known of a message beside its packet |
+| 8 NOTE | queue u32, aborts u32, lookup identifier u64, flags u8 (1 purged, 2 a copy that is kept), path name of its own dead-letter queue in UTF-8: what is known of a message beside its packet |
 | 9 PREPARE | a transaction: GUID, then its operations of 24 bytes: what u8 (1 send, 2 receive, 3 move), three zeros, queue u32, lookup identifier u64 (the size it will take, for a send), target queue u32 (the packet's size), u32 (the path name's size); a send is followed by its packet and the path name of its own dead-letter queue |
 | 10 RESOLVE | GUID: the prepared transaction has ended, the records beside this one say how |
+| 11 KEEP | as PUT, of a copy that does not expire |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ MOVE: Final = 7
 NOTE: Final = 8
 PREPARE: Final = 9
 RESOLVE: Final = 10
+KEEP: Final = 11
 
 PUT_HEADER_SIZE: Final = 16
 
@@ -65,11 +67,17 @@ class NoteData(NamedTuple):
     lookup_id: int
     purged: bool
     dead_letter: str
+    kept: bool
 
 
 def put(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     """A message comes into a queue."""
     return Entry(PUT, _PUT.pack(queue, arrival, lookup_id) + packet)
+
+
+def keep(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
+    """A copy of a message comes into a queue, and stays whatever the message's time was."""
+    return Entry(KEEP, _PUT.pack(queue, arrival, lookup_id) + packet)
 
 
 def relocate(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
@@ -89,7 +97,8 @@ def move(queue: int, target: int, lookup_id: int) -> Entry:
 
 def note(data: NoteData) -> Entry:
     """Something is known of a message beside its packet."""
-    head = _NOTE.pack(data.queue, data.aborts, data.lookup_id, data.purged)
+    flags = data.purged | data.kept << 1
+    head = _NOTE.pack(data.queue, data.aborts, data.lookup_id, flags)
     return Entry(NOTE, head + data.dead_letter.encode("utf-8", "surrogatepass"))
 
 
@@ -137,9 +146,9 @@ def read_move(data: bytes | memoryview) -> tuple[int, int, int]:
 
 def read_note(data: bytes | memoryview) -> NoteData:
     """What a NOTE says."""
-    queue, aborts, lookup_id, purged = _NOTE.unpack_from(data)
+    queue, aborts, lookup_id, flags = _NOTE.unpack_from(data)
     text = bytes(data[_NOTE.size :]).decode("utf-8", "surrogatepass")
-    return NoteData(queue, aborts, lookup_id, bool(purged), text)
+    return NoteData(queue, aborts, lookup_id, bool(flags & 1), text, bool(flags & 2))
 
 
 def read_drop(data: bytes | memoryview) -> int:

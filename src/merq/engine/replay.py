@@ -39,12 +39,16 @@ def prepared(state: State, identifier: UUID) -> Transaction | None:
     return None
 
 
-def _put(state: State, data: memoryview, position: int) -> None:
+def _put(state: State, data: memoryview, position: int, *, kept: bool = False) -> None:
     header = records.read_put(data)
     packet = data[records.PUT_HEADER_SIZE :]
     state.keep(position, len(packet))
     state.taken_bytes += len(packet)
-    state.insert(state.queues[header.queue], header.lookup_id, position, packet)
+    state.insert(state.queues[header.queue], header.lookup_id, position, packet, kept=kept)
+
+
+def _keep(state: State, data: memoryview, position: int) -> None:
+    _put(state, data, position, kept=True)
 
 
 def _remove(state: State, data: memoryview, _: int) -> None:
@@ -76,7 +80,7 @@ def _move(state: State, data: memoryview, _: int) -> None:
 
 def _note(state: State, data: memoryview, _: int) -> None:
     found = records.read_note(data)
-    note = Note(found.aborts, found.purged, found.dead_letter)
+    note = Note(found.aborts, found.purged, found.dead_letter, found.kept)
     state.note(state.queues[found.queue], found.lookup_id, note)
 
 
@@ -106,4 +110,5 @@ _RULES: Final[dict[int, Callable[[State, memoryview, int], None]]] = {
     records.NOTE: _note,
     records.PREPARE: _prepare,
     records.RESOLVE: _resolve,
+    records.KEEP: _keep,
 }

@@ -16,7 +16,7 @@ import struct
 from array import array
 from typing import Final
 
-from merq.engine import records
+from merq.engine import notices, records
 from merq.engine.changes import Change, RelocateStep
 from merq.engine.positions import NEVER, Columns, Place
 from merq.engine.queue import Note, Queue, QueueProperties
@@ -73,10 +73,7 @@ def _notes(queue: Queue) -> list[tuple[int, bytes]]:
     for lookup_id, note in queue.notes.items():
         place = queue.positions.get(lookup_id)
         if place is not None and not place.location & MEMORY:
-            data = records.NoteData(
-                queue.number, note.aborts, lookup_id, note.purged, note.dead_letter
-            )
-            sections.append((NOTE, records.note(data).data))
+            sections.append((NOTE, notices.note_entry(queue, lookup_id, note).data))
     return sections
 
 
@@ -92,7 +89,7 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
             state.restore_sources([data[at : at + 16] for at in range(0, len(data), 16)])
         elif kind == NOTE:
             found = records.read_note(data)
-            note = Note(found.aborts, found.purged, found.dead_letter)
+            note = Note(found.aborts, found.purged, found.dead_letter, found.kept)
             state.note(state.queues[found.queue], found.lookup_id, note)
         elif kind == PREPARED:
             restore_transaction(state, data)

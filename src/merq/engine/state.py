@@ -6,11 +6,9 @@ Only here is the state altered.
 
 from __future__ import annotations
 
-import reprlib
 import struct
 from array import array
 from collections import deque
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final, assert_never
 from uuid import UUID
@@ -37,55 +35,19 @@ from merq.engine.changes import (
     Step,
 )
 from merq.engine.expiry import Expiries
+from merq.engine.limits import Limits
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import KILOBYTE, NO_NOTE, UNLIMITED, Note, Queue, QueueKind, QueueProperties
 from merq.engine.work import Phase, Sending, Transaction
 from merq.errors import MessageQueueError
-from merq.hresult import HResult
 from merq.model.names import LOCAL_COMPUTER, PathName
 
 MEMORY: Final = 1 << 63
 """Set in the location of a packet that is not in the store: express messages."""
 
-KEEPING: Final = frozenset({QueueKind.SYSTEM, QueueKind.JOURNAL})
-"""Queues in which messages do not expire."""
-
-LIMIT_MAX: Final = (1 << 63) - 1
-
-_TIMES: Final = struct.Struct("<II")
 _U32: Final = struct.Struct("<I")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """[MS-MQDMPR] 3.1.1.1: what the queue manager as a whole keeps to.
-
-    Attributes:
-        machine_quota: The most that all messages together may take, in kilobytes.
-        memory_bytes: Express messages may take this much memory; beyond it no message is taken
-            before a fifth of it is free again.
-        disk_reserve_bytes: With less free room than this on the disk no message is taken before
-            there is twice as much.
-    """
-
-    machine_quota: int = UNLIMITED
-    memory_bytes: int = 1 << 30
-    disk_reserve_bytes: int = 64 << 20
-
-    def __post_init__(self) -> None:
-        for name, most in (
-            ("machine_quota", UNLIMITED),
-            ("memory_bytes", LIMIT_MAX),
-            ("disk_reserve_bytes", LIMIT_MAX),
-        ):
-            value: object = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-                raise MessageQueueError(
-                    HResult.MQ_ERROR_INVALID_PARAMETER,
-                    f"{name} is {reprlib.repr(value)}; a number from 0 to {most:#x} belongs there",
-                )
 
 
 class _Coming:
@@ -96,19 +58,6 @@ class _Coming:
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.changes = 0
-
-
-def expiry_of(queue: Queue, packet: bytes | memoryview) -> int:
-    """When a message leaves a queue unreceived, in seconds since 1970; NEVER if it stays."""
-    times: tuple[int, int] = _TIMES.unpack_from(packet, 48)
-    lifetime, sent = times
-    kind = queue.properties.kind
-    if kind is QueueKind.OUTGOING:
-        lifetime = min(lifetime, *_U32.unpack_from(packet, 12))
-    if lifetime == NEVER or kind in KEEPING:
-        # A copy in a journal or dead-letter queue stays: its time was the message's, not its own.
-        return NEVER
-    return min(sent + lifetime, NEVER - 1)
 
 
 class State:
@@ -295,6 +244,9 @@ class State:
         queue, lookup_id = step.queue, step.lookup_id
         if self._is_marked(queue, lookup_id):
             queue.positions.set_state(lookup_id, PURGE_PENDING)
+        elif lookup_id in queue.held:
+            queue.held[lookup_id] = False
+            queue.positions.set_state(lookup_id, LOCKED)
         elif lookup_id in self.returning(queue):
             queue.positions.set_state(lookup_id, LOCKED)  # who gives it back makes it available
         else:
@@ -419,15 +371,11 @@ class State:
             case StageStep():
                 pass  # it was staged when it was planned
             case PrepareStep():
-                self._promise(step.transaction)
+                step.transaction.phase = Phase.PREPARED
             case ResolveStep():
                 self.transactions.pop(step.transaction.number, None)
             case _:
                 assert_never(step)
-
-    def _promise(self, transaction: Transaction) -> None:
-        if transaction.phase is Phase.PREPARING:  # it may have been told to end meanwhile
-            transaction.phase = Phase.PREPARED
 
     def _return(self, step: GiveBackStep) -> None:
         place = step.queue.positions.get(step.lookup_id)
@@ -451,20 +399,28 @@ class State:
         else:
             location = change.positions[step.entry]
             self._packets.keep(location, size)
-        if step.note is not None:
-            queue.notes[step.lookup_id] = step.note
-        self.insert(queue, step.lookup_id, location, packet)
+        note = step.note
+        if note is not None:
+            queue.notes[step.lookup_id] = note
+        kept = note is not None and note.kept
+        self.insert(queue, step.lookup_id, location, packet, kept=kept)
 
     def insert(
-        self, queue: Queue, lookup_id: int, location: int, packet: bytes | memoryview
+        self,
+        queue: Queue,
+        lookup_id: int,
+        location: int,
+        packet: bytes | memoryview,
+        *,
+        kept: bool = False,
     ) -> None:
-        """Gives a message its place, by which it can be found."""
+        """Gives a message its place, by which it can be found; a copy that is kept stays."""
         source = bytes(packet[16:32])
         number = self._sources.get(source)
         if number is None:
             number = self._sources[source] = len(self._sources) + 1
         key = number << 32 | _U32.unpack_from(packet, 56)[0]
-        expires = expiry_of(queue, packet)
+        expires = NEVER if kept else queue.expiry_of(packet)
         queue.positions.append(lookup_id, location, len(packet), expires, key)
         queue.by_message_id.add(key, lookup_id)
         if expires != NEVER:
@@ -486,6 +442,8 @@ class State:
     def _take_out(self, queue: Queue, lookup_id: int) -> Place:
         place = queue.positions.remove(lookup_id)
         queue.by_message_id.remove(place.key, lookup_id)
+        if queue.held:
+            queue.held.pop(lookup_id, None)
         if place.expires != NEVER:
             if lookup_id in queue.expired:
                 queue.expired.remove(lookup_id)

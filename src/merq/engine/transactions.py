@@ -78,6 +78,16 @@ class Transactions:
             )
         return found
 
+    def _get_to_end(self, number: int) -> Transaction:
+        """A transaction that can be ended; one that is being prepared may fail to be, and waits."""
+        found = self.get(number)
+        if found.phase is Phase.PREPARING:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
+                "the transaction is being prepared: wait until that is answered",
+            )
+        return found
+
     def get_for_more(self, number: int, count: int = 1) -> Transaction:
         """A transaction that is open and in which more can be done.
 
@@ -137,7 +147,7 @@ class Transactions:
 
     def commit(self, request: int, number: int) -> None:
         """[MS-MQDMPR] 3.1.4.4: everything happens, in the order in which it was asked for."""
-        transaction = self.get(number)
+        transaction = self._get_to_end(number)
         if transaction.phase is Phase.OPEN:
             self._refuse_deleted(transaction)
         change = self._ending(transaction)
@@ -168,7 +178,7 @@ class Transactions:
 
     def abort(self, request: int, number: int) -> None:
         """[MS-MQDMPR] 3.1.4.5: nothing happens: what was received goes back to its place."""
-        transaction = self.get(number)
+        transaction = self._get_to_end(number)
         was_open = transaction.phase is Phase.OPEN
         change = self._ending(transaction)
         change.is_certain = was_open

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from merq.engine import notices
 from merq.engine.changes import NO_ENTRY, Answer, Change, PutStep
+from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
 from merq.engine.snapshot import Relocation, restore_snapshot, take_snapshot
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError, StoreFull
 from merq.host.packets import CACHE_BYTES, LogPackets
 from merq.hresult import HResult

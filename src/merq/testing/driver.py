@@ -13,8 +13,8 @@ from typing import TypeVar
 from uuid import UUID
 
 from merq.engine.changes import Answer, Result
+from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
-from merq.engine.state import Limits
 from merq.errors import MerqError, MessageQueueError, StoreFailed, StoreFull
 from merq.host import Host, HostSettings
 from merq.hresult import HResult

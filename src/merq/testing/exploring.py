@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from merq.engine.state import Limits
+from merq.engine.limits import Limits
 from merq.host import HostSettings
 from merq.testing.disk import PowerCut
 from merq.testing.world import Crash, SimulatedManager, SimulatedWorld

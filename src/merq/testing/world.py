@@ -12,7 +12,7 @@ from uuid import UUID
 
 from merq.client.embedded import Driver
 from merq.client.manager import Manager
-from merq.engine.state import Limits
+from merq.engine.limits import Limits
 from merq.host import HostSettings
 from merq.store.log import LogSettings
 from merq.testing.disk import SimulatedDisk

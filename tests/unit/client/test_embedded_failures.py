@@ -13,8 +13,8 @@ import pytest
 import merq
 from merq.client.embedded import Driver
 from merq.client.manager import Manager
+from merq.engine.limits import Limits
 from merq.engine.reading import Seek
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.hresult import HResult
 from merq.testing.disk import Operation, SimulatedDisk

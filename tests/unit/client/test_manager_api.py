@@ -13,10 +13,10 @@ import pytest
 import merq
 from merq.client.manager import Manager
 from merq.client.messages import ACKNOWLEDGE_ARRIVAL
+from merq.engine.limits import Limits
 from merq.engine.opening import Access, Share
 from merq.engine.queue import OutgoingState
 from merq.engine.reading import Seek
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass

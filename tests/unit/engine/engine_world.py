@@ -12,13 +12,13 @@ from uuid import UUID
 
 from merq.engine.administration import QueueSettings
 from merq.engine.changes import Answer, Change, Delivered, Result
+from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
 from merq.engine.outgoing import parse_destination
 from merq.engine.reading import First, Selector
 from merq.engine.records import PUT_HEADER_SIZE, Entry, read_put
 from merq.engine.sending import refusal
 from merq.engine.snapshot import restore_snapshot, take_snapshot
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError, WireError
 from merq.hresult import HResult
 from merq.model.names import DirectName

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from merq.engine.state import Limits
+from merq.engine.limits import Limits
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from unit.engine.engine_world import World

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from merq.engine.administration import FIRST_PRIVATE_NUMBER, QueueSettings
+from merq.engine.limits import Limits
 from merq.engine.reading import ByLookup, ByMessageId, First
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from unit.engine.engine_world import GUID, World

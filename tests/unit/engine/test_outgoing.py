@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from merq.engine import outgoing
+from merq.engine.limits import Limits
 from merq.engine.notices import (
     NEGATIVE_ARRIVAL,
     NEGATIVE_RECEIVE,
@@ -15,7 +16,6 @@ from merq.engine.notices import (
 )
 from merq.engine.outgoing import parse_destination
 from merq.engine.queue import OutgoingState, QueueKind
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
@@ -414,6 +414,34 @@ def test_the_applications_own_dead_letter_queue_is_used_if_it_fits(
     fits = transactional == own_transactional
     assert world.bodies(own) == ([b"x"] if fits else [])
     assert world.bodies(system) == ([] if fits else [b"x"])
+
+
+@pytest.mark.spec("MS-MQDMPR 3.1.1.12")
+def test_a_copy_in_the_own_dead_letter_queue_stays_and_nobody_is_told_of_it(world: World) -> None:
+    own, number, admin = world.create("dead"), world.create("orders"), world.create("admin")
+    request = world.next_request()
+    packet = world.packet(
+        number,
+        body=b"x",
+        recoverable=True,
+        time_to_be_received=10,
+        negative_journaling=True,
+        admin_queue=r"OS:.\private$\admin",
+        acknowledgments=0x0F,
+    )
+    world.engine.send(request, number, [packet], dead_letter=r".\private$\dead")
+    world.perform()
+    world.tick(11)
+    for _ in range(3):
+        world.tick(1000)
+        assert world.bodies(own) == [b"x"]
+        world.restart()
+    world.checkpoint()
+    world.restart()
+    world.tick(1000)
+    told = len(world.bodies(admin))
+    assert world.body(world.receive(own)) == b"x"
+    assert len(world.bodies(admin)) == told == 2, "arrived and timed out, and no more"
 
 
 def test_if_the_own_dead_letter_queue_is_gone_the_systems_is_used(world: World) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from merq.engine import sending
 from merq.engine.changes import Delivered
+from merq.engine.limits import Limits
 from merq.engine.reading import ByLookup, ByMessageId, First, Seek
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.wire.build import Outline, TransactionPlace, build_packet

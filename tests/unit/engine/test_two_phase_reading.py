@@ -169,14 +169,32 @@ def test_the_end_is_answered_when_it_is_durable_and_undone_if_it_was_not(world: 
     assert world.bodies(number) == [b"a"]
 
 
-def test_an_end_that_finds_no_room_gives_the_message_back(world: World) -> None:
+@pytest.mark.parametrize("delete", [True, False])
+def test_a_message_whose_end_finds_no_room_is_held_until_it_is_ended_again(
+    world: World, *, delete: bool
+) -> None:
     number = world.create("orders")
     world.fill(number, b"a")
     lookup_id = held(world, number)
     world.full = 1
     request = world.end_hold(number, lookup_id, delete=True)
     assert world.code(request) == HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
-    assert world.body(world.receive(number)) == b"a"
+    assert world.code(world.receive(number)) == HResult.MQ_ERROR_IO_TIMEOUT
+    assert world.answers[world.end_hold(number, lookup_id, delete=delete)] is None
+    assert world.bodies(number) == ([] if delete else [b"a"])
+
+
+def test_a_message_is_ended_once(world: World) -> None:
+    number = world.create("orders")
+    world.fill(number, b"a")
+    lookup_id = held(world, number)
+    world.durable_at_once = False
+    world.end_hold(number, lookup_id, delete=True)
+    with pytest.raises(MessageQueueError) as again:
+        world.end_hold(number, lookup_id, delete=True)
+    assert again.value.code == HResult.MQ_ERROR_TRANSACTION_SEQUENCE
+    world.sync()
+    assert world.bodies(number) == []
 
 
 def test_what_was_purged_does_not_come_back_because_the_disk_is_full(world: World) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from merq.engine.administration import QueueSettings
 from merq.engine.changes import Answer, Delivered, Result
+from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
 from merq.engine.outgoing import parse_destination
 from merq.engine.reading import First
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.host import Host, HostSettings
 from merq.hresult import HResult

@@ -10,8 +10,8 @@ import pytest
 
 from merq.engine.administration import QueueSettings
 from merq.engine.changes import Answer, Delivered, Result
+from merq.engine.limits import Limits
 from merq.engine.reading import First
-from merq.engine.state import Limits
 from merq.errors import MessageQueueError, StoreFull
 from merq.host import Host, HostSettings
 from merq.host.host import BALLAST
