@@ -118,7 +118,7 @@ def test_what_cannot_be_built_makes_no_template(field: str, value: object) -> No
     outline = replace(Outline(destination=NAME), **{field: value})  # type: ignore[arg-type]
     with pytest.raises(WireError) as caught:
         Template(outline)
-    assert caught.value.field == field
+    assert caught.value.field.startswith(field)
 
 
 def test_a_template_is_not_changed_by_being_filled() -> None:
