@@ -1,6 +1,8 @@
 """With MERQ_EXPECT_COMPILED=1 the engine's tests refuse to run over plain Python by mistake."""
 
 import os
+import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -24,3 +26,18 @@ def _compiled_where_expected() -> None:
     ):
         file = str(module.__file__)
         assert file.endswith((".so", ".pyd")), f"{module.__name__} is not compiled: {file}"
+
+
+Lower = Callable[[str, str, int], None]
+
+
+@pytest.fixture
+def lower(monkeypatch: pytest.MonkeyPatch) -> Lower:
+    """Makes a limit low enough to be reached: the module, the limit's name, and how low."""
+
+    def lowered(module: str, name: str, value: int) -> None:
+        if str(sys.modules[module].__file__).endswith((".so", ".pyd")):
+            pytest.skip(f"{name} is built into the compiled {module}; plain Python tests it")
+        monkeypatch.setattr(f"{module}.{name}", value)
+
+    return lowered

@@ -7,11 +7,11 @@ from functools import partial
 
 import pytest
 
-from merq.engine import opening
 from merq.engine.opening import Access, Share
 from merq.engine.reading import ByCursor, First
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from unit.engine.conftest import Lower
 from unit.engine.engine_world import World
 
 REMOTE = r"DIRECT=OS:there\private$\orders"
@@ -277,10 +277,8 @@ def test_a_queue_can_be_deleted_while_it_is_open_and_the_opening_closed_after(
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.1", "MS-MQDMPR 3.1.7.1.2", "MS-MQDMPR 3.1.1.16")
-def test_cursors_belong_to_an_opening_and_are_closed_one_by_one(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("merq.engine.manager.CURSORS_MAX", 2)
+def test_cursors_belong_to_an_opening_and_are_closed_one_by_one(world: World, lower: Lower) -> None:
+    lower("merq.engine.manager", "CURSORS_MAX", 2)
     number = world.create("orders")
     handle = opened(world, number, PEEK)
     first = world.engine.open_cursor(number, handle)
@@ -317,10 +315,8 @@ def test_closing_a_cursor_ends_the_waiting_through_it(world: World) -> None:
     assert world.body(requests[1]) == b"a"
 
 
-def test_only_so_many_queues_are_open_at_a_time(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(opening, "DESCRIPTORS_MAX", 2)
+def test_only_so_many_queues_are_open_at_a_time(world: World, lower: Lower) -> None:
+    lower("merq.engine.opening", "DESCRIPTORS_MAX", 2)
     number = world.create("orders")
     handle = opened(world, number, PEEK)
     opened(world, number, SEND)

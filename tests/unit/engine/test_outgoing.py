@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from merq.engine import outgoing
 from merq.engine.limits import Limits
 from merq.engine.notices import (
     NEGATIVE_ARRIVAL,
@@ -19,6 +18,7 @@ from merq.engine.queue import OutgoingState, QueueKind
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
+from unit.engine.conftest import Lower
 from unit.engine.engine_world import GUID, World
 
 REMOTE = r"DIRECT=OS:there\PRIVATE$\orders"
@@ -294,8 +294,8 @@ def test_a_transaction_that_aborts_and_one_that_commits_share_an_outgoing_queue(
     assert waiting(world) == {REMOTE: [b"2"]}
 
 
-def test_there_is_a_limit_to_destinations(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outgoing, "OUTGOING_MAX", 2)
+def test_there_is_a_limit_to_destinations(world: World, lower: Lower) -> None:
+    lower("merq.engine.outgoing", "OUTGOING_MAX", 2)
     for computer in ("a", "b"):
         world.send_to(rf"DIRECT=OS:{computer}\q", body=b"x")
     before = world.digest()

@@ -15,6 +15,7 @@ from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.wire.build import Outline, TransactionPlace, build_packet
 from merq.wire.view import MessageView
+from unit.engine.conftest import Lower
 from unit.engine.engine_world import GUID, World
 
 ORDINALS = 1 << 32
@@ -152,8 +153,8 @@ def test_one_packet_that_cannot_be_refuses_them_all(world: World) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 4])
-def test_a_batch_has_a_size(world: World, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "MESSAGES_AT_ONCE_MAX", 3)
+def test_a_batch_has_a_size(world: World, count: int, lower: Lower) -> None:
+    lower("merq.engine.sending", "MESSAGES_AT_ONCE_MAX", 3)
     number = world.create("orders")
     text = refused(
         HResult.MQ_ERROR_INVALID_PARAMETER, lambda: send_many(world, number, [b"x"] * count)
@@ -206,10 +207,8 @@ def test_many_are_received_in_a_transaction(world: World, end: str) -> None:
     assert world.bodies(number) == ([b"c"] if end == "commit" else [b"a", b"b", b"c"])
 
 
-def test_a_transaction_that_is_nearly_full_takes_fewer(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("merq.engine.readers.OPERATIONS_MAX", 2)
+def test_a_transaction_that_is_nearly_full_takes_fewer(world: World, lower: Lower) -> None:
+    lower("merq.engine.readers", "OPERATIONS_MAX", 2)
     number = world.create("orders", transactional=True)
     world.fill(number, b"a", b"b", b"c")
     transaction = world.begin()

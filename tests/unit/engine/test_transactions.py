@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from merq.engine import transactions
 from merq.engine.limits import Limits
 from merq.engine.reading import ByLookup, Seek
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from unit.engine.conftest import Lower
 from unit.engine.engine_world import World
 
 
@@ -247,9 +247,9 @@ def test_staged_messages_count_towards_the_computers_quota() -> None:
 
 
 def test_a_transaction_with_too_much_in_it_takes_no_more_but_can_end(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, lower: Lower
 ) -> None:
-    monkeypatch.setattr(transactions, "OPERATIONS_MAX", 2)
+    lower("merq.engine.transactions", "OPERATIONS_MAX", 2)
     number = filled(world, "orders", b"a", b"b")
     transaction = world.begin()
     world.receive(number, transaction=transaction)
