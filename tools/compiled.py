@@ -23,7 +23,11 @@ TESTS = (
     "tests/vectors",
     "tests/properties",
     "tests/unit/engine",
+    "tests/unit/store",
+    "tests/unit/host",
+    "tests/unit/client",
     "tests/model",
+    "tests/simulation",
 )
 """The conftest of each room's unit tests refuses to run them where its modules are not compiled."""
 

@@ -43,13 +43,6 @@ def fill_segments(log: Log, until: int) -> None:
     log.sync()
 
 
-class HugeData(bytes):
-    """Data that says it is huge, so that a limit is tested without the memory."""
-
-    def __len__(self) -> int:
-        return FRAME_PAYLOAD_MAX
-
-
 def test_positions_grow_and_read_back_what_was_appended() -> None:
     disk = SimulatedDisk()
     log = log_on(disk)
@@ -134,8 +127,9 @@ def test_a_segment_that_cannot_begin_because_the_disk_failed_ends_the_log() -> N
 
 def test_more_than_the_limit_at_once_is_refused_and_the_log_goes_on() -> None:
     log = log_on(SimulatedDisk())
+    part = Record(1, bytes(1 << 20))  # one object many times: the limit without the memory
     with pytest.raises(StoreFull, match=f"at most {FRAME_PAYLOAD_MAX}"):
-        log.append([Record(1, HugeData())])
+        log.append([part] * (FRAME_PAYLOAD_MAX >> 20))
     assert log.append([Record(1, b"next")]).sequence == 1
 
 
