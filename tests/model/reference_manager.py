@@ -1,109 +1,55 @@
 """The queue manager as one would explain it: lists of messages, sorted when looked at.
 
 What happens to messages happens when the frame it was written in is durable, and so are all before
-it. Notices are not here, but for the target journal.
+it. Notices are not here, but for the target journal. Transactions are in `reference_transactions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from merq.hresult import HResult
-
-NEVER = 0xFFFFFFFF
-QUOTA_KB = 2
-FULL = int(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED)
-TIMEOUT = int(HResult.MQ_ERROR_IO_TIMEOUT)
-NOT_FOUND = int(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
-DELETED = int(HResult.MQ_ERROR_QUEUE_DELETED)
-
-Told = tuple[str, int]
-OK: Told = ("ok", 0)
-
-
-@dataclass(eq=False)
-class Msg:
-    """A message: `state` is staged, coming, here, held, leaving or gone."""
-
-    number: int
-    size: int
-    recoverable: bool
-    expires: int = NEVER
-    lane: int = 7
-    arrival: int = 0
-    state: str = "coming"
-    purged: bool = False
-    correlation: int = 0
-    request: int = 0
-
-    @property
-    def order(self) -> tuple[int, int]:
-        return self.lane, self.arrival
+from model.reference_queue import (
+    CANCELLED,
+    DELETED,
+    FULL,
+    IN_QUEUE,
+    OK,
+    TAKING_ROOM,
+    Msg,
+    Op,
+    Opening,
+    Queue,
+    Read,
+    Told,
+    Tx,
+    Work,
+)
 
 
 @dataclass(eq=False)
-class Read:
-    """Somebody who wants a message: any, one by number, or one by correlation."""
-
-    request: int
-    peek: bool
-    tx: int
-    number: int = 0
-    correlation: int = 0
-
-    def wants(self, message: Msg) -> bool:
-        if self.number:
-            return message.number == self.number
-        return not self.correlation or message.correlation == self.correlation
-
-
-@dataclass(eq=False)
-class Queue:
-    transactional: bool = False
-    limited: bool = False
-    journal: Queue | None = None
-    messages: list[Msg] = field(default_factory=list)
-    waiting: list[Read] = field(default_factory=list)
-    closing: bool = False
-
-    def sorted(self, *states: str) -> list[Msg]:
-        return sorted((m for m in self.messages if m.state in states), key=lambda m: m.order)
-
-    def bytes_in(self, *states: str) -> int:
-        return sum(m.size for m in self.messages if m.state in states)
-
-    def has_room(self, size: int) -> bool:
-        taken = self.bytes_in("staged", "coming", "here", "held", "leaving")
-        return not self.limited or taken + size <= QUOTA_KB * 1024
-
-
-@dataclass(eq=False)
-class Op:
-    """What happens when it and all before it are durable; or is undone if the disk is full."""
-
-    disk: bool = False
-    done: list[Callable[[], None]] = field(default_factory=list)
-    undone: list[Callable[[], None]] = field(default_factory=list)
-    answers: list[tuple[int, Told]] = field(default_factory=list)
-    frame: int = 0
-
-
-@dataclass(eq=False)
-class Model:
-    """The queue manager as one would explain it."""
+class Manager:
+    """Queues, messages, readers, and a disk that may be slow or full."""
 
     now: int
     frames: int
+    durable: int
+    machine_quota_bytes: int
+    memory_bytes: int
     queues: dict[str, Queue] = field(default_factory=dict)
-    making: set[str] = field(default_factory=set)
+    coming: dict[str, Queue] = field(default_factory=dict)
     answers: dict[int, Told] = field(default_factory=dict)
     planned: list[Op] = field(default_factory=list)
     pending: list[Op] = field(default_factory=list)
-    txs: dict[int, list[tuple[Queue, Msg]]] = field(default_factory=dict)
+    awake: list[Queue] = field(default_factory=list)
+    txs: list[Tx] = field(default_factory=list)
+    held: list[tuple[Queue, Msg]] = field(default_factory=list)
+    openings: dict[int, Opening] = field(default_factory=dict)
     arrivals: int = 0
-    durable: int = 0
     full: int = 0
+    low_on_disk: bool = False
+    low_on_memory: bool = False
+
+    # Operations, and when they happen.
 
     def plan(self, op: Op) -> None:
         self.planned.append(op)
@@ -121,8 +67,7 @@ class Model:
 
     def perform(self) -> None:
         while True:
-            for queue in self.queues.values():
-                self.serve(queue)
+            self.serve_awake()
             planned, self.planned = self.planned, []
             if not planned:
                 return
@@ -137,10 +82,13 @@ class Model:
             op.frame = self.frames
             return
         self.full -= 1
-        self.pending.remove(op)
-        for each in op.undone:
-            each()
-        self.answers.update((request, ("code", FULL)) for request, _ in op.answers)
+        if op.certain:
+            op.disk = False
+        else:
+            self.pending.remove(op)
+            for each in op.undone:
+                each()
+            self.answers.update((request, ("code", FULL)) for request, _ in op.answers)
         self.settle()
 
     def become_durable(self, frame: int) -> None:
@@ -148,96 +96,111 @@ class Model:
         self.settle()
         self.perform()
 
+    # Room.
+
+    def taken(self, *states: str) -> int:
+        """What messages take, also those that a transaction keeps for a queue that is deleted."""
+        there = {*self.queues.values(), *self.coming.values()}
+        there |= {queue for tx in self.txs for queue in tx.queues}
+        return sum(queue.bytes_in(*states) for queue in there)
+
+    def has_room(self, sizes: list[tuple[Queue | None, int]]) -> bool:
+        """Whether messages can be sent, one into each of these queues; None is a new one."""
+        if self.express_bytes() > self.memory_bytes:
+            self.low_on_memory = True
+        if self.low_on_disk or self.low_on_memory:
+            return False
+        total = sum(size for _, size in sizes)
+        if self.taken(*TAKING_ROOM) + total > self.machine_quota_bytes:
+            return False
+        for queue, _ in sizes:
+            if queue is not None:
+                into_it = sum(size for other, size in sizes if other is queue)
+                if not queue.has_room(into_it):
+                    return False
+        return True
+
+    def express_bytes(self) -> int:
+        there = [m for queue in self.queues.values() for m in queue.sorted(*IN_QUEUE)]
+        return sum(m.size for m in there if not m.recoverable)
+
+    def watch(self, free: int, reserve: int) -> None:
+        """Sends are refused when room runs low, until there is clearly more."""
+        self.low_on_disk = free < (2 * reserve if self.low_on_disk else reserve)
+        most = self.memory_bytes * 4 // 5 if self.low_on_memory else self.memory_bytes
+        self.low_on_memory = self.express_bytes() > most
+
+    # Messages come and go.
+
     def put(self, op: Op, queue: Queue, message: Msg) -> None:
         self.arrivals += 1
         message.arrival, message.state = self.arrivals, "coming"
         if message not in queue.messages:
             queue.messages.append(message)
         op.disk |= message.recoverable
-        op.done.append(lambda: set_state(message, "here"))
+        op.done.append(lambda: self.be_here(queue, message))
         op.undone.append(lambda: set_state(message, "gone"))
 
-    def take(self, op: Op, message: Msg) -> None:
-        message.state = "leaving"
+    def be_here(self, queue: Queue, message: Msg) -> None:
+        message.state = "here"
+        self.awake.append(queue)
+
+    def take(self, op: Op, queue: Queue, message: Msg, *, how: str) -> None:
+        was_returning = message.state == "returning"
+        message.state = how
         op.disk |= message.recoverable
         op.done.append(lambda: set_state(message, "gone"))
-        op.undone.append(lambda: set_state(message, "here"))
+        if was_returning:
+            op.undone.append(lambda: set_state(message, "returning"))
+        else:
+            op.undone.append(lambda: self.stay(queue, message))
+
+    def stay(self, queue: Queue, message: Msg) -> None:
+        """A message does not leave; what was purged goes at the next start, and to nobody."""
+        if message.purged:
+            message.state = "doomed"
+        else:
+            self.be_here(queue, message)
 
     def received(self, op: Op, queue: Queue, message: Msg) -> None:
-        self.take(op, message)
-        journal = queue.journal
-        if journal is not None and journal.has_room(message.size):
+        self.take(op, queue, message, how="leaving")
+        if queue.kind == "journal":
+            return
+        owner = queue.owner or queue
+        journal = owner.journal
+        if journal is not None and owner.journaling and journal.has_room(message.size):
             copy = Msg(message.number, message.size, message.recoverable, lane=message.lane)
             self.put(op, journal, copy)
 
-    def serve(self, queue: Queue) -> None:
-        for read in list(queue.waiting):
-            if self.try_read(queue, read):
-                queue.waiting.remove(read)
+    def move(self, op: Op, queue: Queue, message: Msg, target: Queue) -> None:
+        def happen() -> None:
+            queue.messages.remove(message)
+            target.messages.append(message)
+            message.purged, message.moved = False, True
+            self.be_here(target, message)
 
-    def try_read(self, queue: Queue, read: Read) -> bool:
-        found = next((m for m in queue.sorted("here") if read.wants(m)), None)
-        if found is not None:
-            self.give(queue, read, found)
-        return found is not None
-
-    def give(self, queue: Queue, read: Read, message: Msg) -> None:
-        told = ("body", message.number)
-        if read.peek:
-            self.answers[read.request] = told
-        elif read.tx:
-            message.state = "held"
-            self.txs[read.tx].append((queue, message))
-            self.answers[read.request] = told
-        else:
-            op = Op(answers=[(read.request, told)])
-            self.received(op, queue, message)
-            self.plan(op)
-
-    def commit(self, request: int, tx: int) -> None:
-        op = Op()
-        for queue, message in self.end(tx):
-            if message.state == "staged":
-                self.put(op, queue, message)
-            else:
-                message.purged = False
-                self.received(op, queue, message)
-        op.answers.append((request, OK))
-        self.plan(op)
-
-    def abort(self, request: int, tx: int) -> None:
-        op = Op(answers=[(request, OK)])
-        for queue, message in self.end(tx):
-            if message.state == "staged":
-                message.state = "gone"
-            elif message.state == "held" and message.purged and not queue.closing:
-                self.take(op, message)
-            elif message.state == "held":
-                message.state = "here"
-        self.plan(op)
-
-    def end(self, tx: int) -> list[tuple[Queue, Msg]]:
-        for queue in self.queues.values():
-            for read in [each for each in queue.waiting if each.tx == tx]:
-                queue.waiting.remove(read)
-                self.answers[read.request] = (
-                    "code",
-                    int(HResult.MQ_ERROR_TRANSACTION_SEQUENCE),
-                )
-        return self.txs.pop(tx)
+        message.state = "leaving"
+        op.disk |= message.recoverable
+        op.done.append(happen)
+        op.undone.append(lambda: self.stay(queue, message))
 
     def purge(self, request: int, queue: Queue) -> None:
-        there = queue.sorted("here", "held", "leaving")
+        there = queue.sorted(*IN_QUEUE)
         op = Op(answers=[(request, ("number", len(there)))])
         for message in there:
-            if message.state == "here":
-                self.take(op, message)
-            elif message.state == "held" and not message.purged:
+            if message.state in {"here", "returning"}:
+                self.take(op, queue, message, how="going")
+            elif message.state in {"held", "leaving"} and not message.purged:
                 self.mark(op, message)
         self.plan(op)
 
     def mark(self, op: Op, message: Msg) -> None:
+        def keep() -> None:
+            message.kept_aborts = message.aborts
+
         message.purged = True
+        op.disk |= message.recoverable
+        op.done.append(keep)
         op.undone.append(lambda: set_purged(message, purged=False))
 
     def expire(self) -> None:
@@ -245,61 +208,135 @@ class Model:
         for queue in self.queues.values():
             for message in queue.sorted("here"):
                 if message.expires < self.now and not queue.closing:
-                    self.take(op, message)
+                    self.take(op, queue, message, how="going")
         if op.done:
             self.plan(op)
 
+    # Readers.
+
+    def serve_awake(self) -> None:
+        while self.awake:
+            queue = self.awake.pop(0)
+            for read in list(queue.waiting):
+                if self.try_read(queue, read):
+                    queue.waiting.remove(read)
+
+    def try_read(self, queue: Queue, read: Read) -> bool:
+        found = [m for m in queue.sorted("here") if read.wants(m)][: read.most or 1]
+        if found:
+            self.give(queue, read, found)
+        return bool(found)
+
+    def give(self, queue: Queue, read: Read, messages: list[Msg]) -> None:
+        bodies = tuple((m.number, m.aborts) for m in messages)
+        told: Told = ("many", bodies) if read.most else ("one", bodies[0])
+        op = Op(answers=[(read.request, told)])
+        for message in messages:
+            if read.peek:
+                continue
+            if read.tx is not None:
+                message.state = "held"
+                read.tx.work.append(Work("receive", queue, message))
+            elif read.held:
+                message.state = "held"
+                self.held.append((queue, message))
+            else:
+                self.received(op, queue, message)
+        if op.done:
+            self.plan(op)
+        else:
+            self.answers.update(op.answers)
+
+    def end_receive(self, request: int, queue: Queue, message: Msg, *, delete: bool) -> None:
+        """What a reader held goes, or is there again; or stays held, if it cannot be written."""
+
+        def hold_again() -> None:
+            if not message.purged:
+                message.state = "held"
+                self.held.append((queue, message))
+
+        self.held.remove((queue, message))
+        op = Op(answers=[(request, OK)])
+        if message.purged:
+            self.take(op, queue, message, how="going")
+        elif delete:
+            self.received(op, queue, message)
+        else:
+            self.be_here(queue, message)
+        if op.undone:
+            op.undone.append(hold_again)
+        self.plan(op)
+
+    # Queues.
+
+    def create(self, request: int, queue: Queue) -> None:
+        op = Op(answers=[(request, OK)])
+        queue.journal = Queue(
+            queue.name + ";J", "journal", queue.transactional, queue.limited, owner=queue
+        )
+        self.define(op, queue)
+        self.define(op, queue.journal)
+        self.plan(op)
+
+    def define(self, op: Op, queue: Queue) -> None:
+        def leave() -> None:
+            queue.makers -= 1
+            if not queue.makers:
+                del self.coming[queue.name]
+
+        def come() -> None:
+            leave()
+            self.queues[queue.name] = queue
+
+        self.coming[queue.name] = queue
+        queue.makers += 1
+        op.disk = True
+        op.done.append(come)
+        op.undone.append(leave)
+
+    def need(self, op: Op, name: str) -> Queue:
+        """A queue that comes by use: whoever needs it before it is there writes it."""
+        if name in self.queues:
+            return self.queues[name]
+        queue = self.coming.get(name)
+        if queue is None and name.startswith("out"):
+            queue = Queue(name, "outgoing")
+        elif queue is None:
+            owner = self.queues[name.split(";", maxsplit=1)[0]]
+            queue = Queue(name, "subqueue", owner.transactional, owner=owner)
+        self.define(op, queue)
+        return queue
+
+    def parts(self, name: str) -> list[Queue]:
+        """A queue with its journal and subqueues, also those that are being made."""
+        known = {**self.coming, **self.queues}
+        return [each for key, each in known.items() if key.split(";")[0] == name]
+
     def delete(self, request: int, name: str) -> None:
         op = Op(disk=True, answers=[(request, OK)])
-        for part in (name, name + ";J"):
-            queue = self.queues[part]
+        parts = self.parts(name)
+        for queue in parts:
             op.answers += [(read.request, ("code", DELETED)) for read in queue.waiting]
             queue.waiting.clear()
             queue.closing = True
-        op.done.append(lambda: self.forget(name))
-        op.undone.append(lambda: self.reopen(name))
+        op.done.append(lambda: self.forget(parts))
+        op.undone.append(lambda: reopen(parts))
         self.plan(op)
 
-    def forget(self, name: str) -> None:
-        for part in (name, name + ";J"):
-            for message in self.queues.pop(part).messages:
+    def forget(self, parts: list[Queue]) -> None:
+        self.held = [(queue, m) for queue, m in self.held if queue not in parts]
+        for queue in parts:
+            del self.queues[queue.name]
+            for message in queue.messages:
                 if message.state != "staged":
                     message.state = "gone"
 
-    def reopen(self, name: str) -> None:
-        for part in (name, name + ";J"):
-            self.queues[part].closing = False
-
-    def create(self, request: int, name: str, queue: Queue) -> None:
-        op = Op(disk=True, answers=[(request, OK)])
-        self.making.add(name)
-
-        def make() -> None:
-            self.making.discard(name)
-            self.queues[name] = queue
-            kept = Queue(queue.transactional, queue.limited)
-            self.queues[name + ";J"] = kept
-            if queue.journal is not None:
-                queue.journal = kept
-
-        op.done.append(make)
-        op.undone.append(lambda: self.making.discard(name))
-        self.plan(op)
-
-    def crash(self) -> None:
-        """What did not happen never will; what was held is given back; express is gone."""
-        for op in reversed(self.pending):
-            for each in op.undone:
-                each()
-        self.pending.clear()
-        self.txs.clear()
-        for queue in self.queues.values():
-            queue.waiting.clear()
-            for message in queue.messages:
-                message.purged = False
-                there = message.state in {"here", "held"} and message.recoverable
-                message.state = "here" if there else "gone"
-        self.frames = self.durable
+    def close(self, handle: int) -> None:
+        opening = self.openings.pop(handle)
+        del opening.queue.openings[handle]
+        for read in [each for each in opening.queue.waiting if each.handle == handle]:
+            opening.queue.waiting.remove(read)
+            self.answers[read.request] = ("code", CANCELLED)
 
 
 def set_state(message: Msg, state: str) -> None:
@@ -308,3 +345,8 @@ def set_state(message: Msg, state: str) -> None:
 
 def set_purged(message: Msg, *, purged: bool) -> None:
     message.purged = purged
+
+
+def reopen(parts: list[Queue]) -> None:
+    for queue in parts:
+        queue.closing = False

@@ -54,6 +54,11 @@ class Readers:
                 HResult.MQ_ERROR_INVALID_PARAMETER,
                 f"{reader.most} messages at once: from 1 to {MESSAGES_AT_ONCE_MAX} can be read",
             )
+        if reader.most and not reader.peek and not isinstance(reader.selector, First):
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_PARAMETER,
+                "several messages at once are received from the first on, not by identifier",
+            )
         self._read_or_wait(queue, reader, wait=wait)
 
     def end_receive(self, request: int, queue: Queue, lookup_id: int, *, delete: bool) -> None:

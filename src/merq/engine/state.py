@@ -266,7 +266,8 @@ class State:
         The first of them has to write it, and the first of those that write anything, lest that one
         be in the log before it.
         """
-        unwritten = [each for each in self._pending if not each.end]
+        # One that is certain needs no numbers, and would lose them again if it is not written.
+        unwritten = [each for each in self._pending if not each.end and not each.is_certain]
         if not unwritten:
             self.numbers.forget_reservation()
             return
@@ -456,7 +457,8 @@ class State:
         place = self._take_out(queue, lookup_id)
         note = queue.notes.pop(lookup_id, None)
         if note is not None:
-            target.notes[lookup_id] = note
+            # The other queue was purged, if any was.
+            target.notes[lookup_id] = note._replace(purged=False)
         target.positions.add(place._replace(state=AVAILABLE))
         target.by_message_id.add(place.key, lookup_id)
         if place.expires != NEVER:

@@ -252,8 +252,12 @@ class Transactions:
         place = queue.positions.get(operation.lookup_id)
         assert place is not None, "a locked message stays"
         notices.take(change, queue, place)
-        if not operation.is_quiet:
-            notices.received(self._state, change, queue, self._state.packet_of(place))
+        if operation.is_quiet and not queue.properties.journaling:
+            return
+        # Asked again: journaling may be new, and what was prepared does not say.
+        packet = self._state.packet_of(place)
+        if not notices.is_quiet(queue, operation.lookup_id, packet):
+            notices.received(self._state, change, queue, packet)
 
     def _move(self, change: Change, operation: Moving) -> None:
         queue, target = operation.queue, operation.target

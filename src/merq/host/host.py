@@ -21,10 +21,19 @@ from merq.store.log import LogSettings, Syncing
 from merq.store.recovery import Frame, Identity, open_store
 
 CHECKPOINT_BYTES: Final = 64 << 20
-"""A checkpoint is written when the log has grown by this much since the last, at least."""
+"""A checkpoint is written when the log has grown by this much since the last, or earlier."""
+
+CHECKPOINT_MIN_BYTES: Final = 16 << 20
+"""With little that lives it is written when the log has grown by a quarter of that, but not before
+it has grown by this much."""
 
 CHECKPOINT_RATIO: Final = 2
-"""And by this many times the last checkpoint's size: with many messages it is large itself."""
+"""Never before it has grown by this many times the last checkpoint, which may be large itself."""
+
+SEGMENT_MIN_BYTES: Final = 8 << 20
+SEGMENTS: Final = 8
+"""What lives is spread over so many segments, lest the newest outweigh the others; but none is
+given up before it has this size."""
 
 SETTLING_ROUNDS_MAX: Final = 100
 """Syncs that a checkpoint waits for until nothing is under way."""
@@ -102,6 +111,8 @@ class Host:
         self._checkpoint_number = 0
         self._checkpoint_size = 0
         self._grown = 0
+        self._growth = 0
+        self._segment_bytes = 0
         self._room = 0
         self._is_full = False
         self._told = 0
@@ -113,6 +124,7 @@ class Host:
         self.torn = opened.torn
         self.log = opened.log
         self._packets.attach(self.log)
+        self._measure()
 
     def _replay(self, frame: Frame) -> None:
         replay = self.engine.replay
@@ -184,6 +196,9 @@ class Host:
         self._room -= size
         if self._room < self._reserve:
             self.watch_resources()
+        if appended.end & 0xFFFFFFFF > self._segment_bytes:
+            with suppress(StoreFull):  # it goes on where it is, then
+                self.log.roll()
         if self.log.durable != self._told:
             self._tell()
 
@@ -232,12 +247,19 @@ class Host:
     @property
     def needs_upkeep(self) -> bool:
         """Whether the log has grown enough for a checkpoint, or the dead in it take needed room."""
-        wanted = max(self._settings.checkpoint_bytes, CHECKPOINT_RATIO * self._checkpoint_size)
-        return self._grown >= wanted or (self._is_short and self._has_many_dead())
+        return self._grown >= self._growth or (self._is_short and self._has_many_dead())
 
     @property
     def _is_short(self) -> bool:
         return self._is_full or self.engine.state.low_on_disk
+
+    def _measure(self) -> None:
+        """How large segments may become and how far the log may grow, now that so much lives."""
+        living = sum(each.living for each in self.log.segments())
+        self._segment_bytes = max(SEGMENT_MIN_BYTES, living // SEGMENTS)
+        most = self._settings.checkpoint_bytes
+        wanted = min(most, max(CHECKPOINT_MIN_BYTES, living // 4))
+        self._growth = max(wanted, CHECKPOINT_RATIO * self._checkpoint_size)
 
     def _has_many_dead(self) -> bool:
         """Whether a third of the log is dead, so that copying the rest is worth it."""
@@ -287,6 +309,7 @@ class Host:
         self._grown = 0
         for number in done.superfluous:
             self.log.drop(number)
+        self._measure()
         self._is_full = False
         self._keep_ballast()
         self.watch_resources()
