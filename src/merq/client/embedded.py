@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from threading import TIMEOUT_MAX, Condition, Lock, Thread
 from typing import Final, TypeVar
 from uuid import UUID, uuid4
@@ -143,7 +142,7 @@ class Driver:
                 return
             try:
                 if self._failure is None:
-                    self._take(self._host.settle())
+                    self._take(self._host.close_with_checkpoint())
             except StoreFailed as wrong:
                 self._fail(wrong)
                 raise
@@ -322,10 +321,19 @@ class Driver:
             while not self._closed and self._failure is None:
                 try:
                     self._catch_up()
+                except StoreFull:
+                    self._rest()  # no room for a checkpoint: another time, but not at once
+                    continue
                 except StoreFailed as wrong:
                     self._fail(wrong)
                     return
                 self._time.wait(IDLE_S)
+
+    def _rest(self) -> None:
+        """Waits, whoever calls meanwhile."""
+        until = time.monotonic() + IDLE_S
+        while not self._is_over() and (remaining := until - time.monotonic()) > 0:
+            self._time.wait(remaining)
 
     def _catch_up(self) -> None:
         now = int(self._clock())
@@ -337,8 +345,5 @@ class Driver:
         # Also for what nobody waits for: a message that expired was found by who looked.
         if not self._syncing and not self._quiet_wanted and self._host.has_unsynced:
             self._sync()
-        if self._closed:
-            return
-        # Without room for a checkpoint the next round tries again.
-        with suppress(StoreFull):
+        if not self._closed:
             self._maintain()

@@ -9,6 +9,7 @@ from typing import Any, Self
 from uuid import UUID, uuid4
 
 from merq.client.arguments import of_kind
+from merq.client.driving import Driving
 from merq.client.embedded import Driver
 from merq.client.messages import Message
 from merq.client.packets import destination_of, pack_copies
@@ -64,7 +65,7 @@ def open_manager(
 class Manager:
     """A queue manager in this process. Use it in a `with` block, or close it."""
 
-    def __init__(self, driver: Driver, name: str) -> None:
+    def __init__(self, driver: Driving, name: str) -> None:
         self._driver = driver
         self.name = name
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from merq.client.arguments import check_timeout, of_kind
-from merq.client.embedded import Driver
+from merq.client.driving import Driving
 from merq.client.messages import Message, ReceivedMessage
 from merq.client.packets import Packer, destination_of
 from merq.client.transactions import Transaction, number_within
@@ -55,7 +55,7 @@ _PROPERTY_NAMES = {
 class Queue:
     """A queue. Reading methods wait up to `timeout` seconds; None is for ever."""
 
-    def __init__(self, driver: Driver, number: int, handle: int = 0) -> None:
+    def __init__(self, driver: Driving, number: int, handle: int = 0) -> None:
         self._driver = driver
         self._number = number
         self._handle = handle
@@ -368,7 +368,7 @@ class Queue:
             )
         )
 
-    def number_for(self, driver: Driver) -> int:
+    def number_for(self, driver: Driving) -> int:
         """Its number, for the queue manager that it belongs to.
 
         Raises:
@@ -384,7 +384,7 @@ class Queue:
 class Cursor:
     """[MS-MQDMPR] 3.2: walks over the messages of a queue, which may come and go meanwhile."""
 
-    def __init__(self, driver: Driver, number: int, handle: int) -> None:
+    def __init__(self, driver: Driving, number: int, handle: int) -> None:
         self._driver = driver
         self._number = number
         self._handle = handle

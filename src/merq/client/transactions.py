@@ -8,7 +8,7 @@ from typing import Self
 from uuid import UUID, uuid4
 
 from merq.client.arguments import of_kind
-from merq.client.embedded import Driver
+from merq.client.driving import Driving
 from merq.errors import MerqError, MessageQueueError
 from merq.hresult import HResult
 
@@ -19,7 +19,9 @@ class Transaction:
     In a `with` block it commits at the end, or aborts on an exception.
     """
 
-    def __init__(self, driver: Driver, number: int | None = None, name: UUID | None = None) -> None:
+    def __init__(
+        self, driver: Driving, number: int | None = None, name: UUID | None = None
+    ) -> None:
         self._driver = driver
         self._number = (
             driver.look(lambda engine: engine.transactions.begin()) if number is None else number
@@ -64,7 +66,7 @@ class Transaction:
         """Nothing happens; what was received goes back to its place."""
         self._end(self._driver.engine.transactions.abort)
 
-    def within(self, driver: Driver) -> int:
+    def within(self, driver: Driving) -> int:
         """Its number, for the queue manager that it belongs to.
 
         Raises:
@@ -116,6 +118,6 @@ class Transaction:
             error.add_note(f"aborting the transaction failed as well: {wrong}")
 
 
-def number_within(transaction: Transaction | None, driver: Driver) -> int:
+def number_within(transaction: Transaction | None, driver: Driving) -> int:
     """A transaction's number for the engine, 0 for none."""
     return 0 if transaction is None else of_kind("tx", transaction, Transaction).within(driver)

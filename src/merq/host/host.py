@@ -24,11 +24,11 @@ CHECKPOINT_BYTES: Final = 64 << 20
 """A checkpoint is written when the log has grown by this much since the last, or earlier."""
 
 CHECKPOINT_MIN_BYTES: Final = 16 << 20
-"""With little that lives it is written when the log has grown by a quarter of that, but not before
+"""With little that lives it is written when the log has grown by a sixth of that, but not before
 it has grown by this much."""
 
-CHECKPOINT_RATIO: Final = 2
-"""Never before it has grown by this many times the last checkpoint, which may be large itself."""
+CLOSING_BYTES: Final = 4 << 20
+"""What is closed gets a checkpoint if the log has grown by this much: it opens faster then."""
 
 SEGMENT_MIN_BYTES: Final = 8 << 20
 SEGMENTS: Final = 8
@@ -66,12 +66,18 @@ class HostSettings:
 
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
-    """A checkpoint on its way to the disk: `run` may go on while the host does other things."""
+    """A checkpoint on its way to the disk: `run` may go on while the host does other things.
+
+    Attributes:
+        superfluous: Segments that nobody needs once it is durable.
+        grown: How much of the log it makes unnecessary to read, in bytes.
+    """
 
     disk: Disk
     store_id: UUID
     checkpoint: Checkpoint
     superfluous: tuple[int, ...]
+    grown: int
 
     def run(self) -> None:
         """Writes it; it is durable when this returns.
@@ -258,8 +264,9 @@ class Host:
         living = sum(each.living for each in self.log.segments())
         self._segment_bytes = max(SEGMENT_MIN_BYTES, living // SEGMENTS)
         most = self._settings.checkpoint_bytes
-        wanted = min(most, max(CHECKPOINT_MIN_BYTES, living // 4))
-        self._growth = max(wanted, CHECKPOINT_RATIO * self._checkpoint_size)
+        wanted = min(most, max(CHECKPOINT_MIN_BYTES, living // 6))
+        # Never before it has grown by as much as a checkpoint has, which may be large itself.
+        self._growth = max(wanted, self._checkpoint_size)
 
     def _has_many_dead(self) -> bool:
         """Whether a third of the log is dead, so that copying the rest is worth it."""
@@ -290,7 +297,9 @@ class Host:
             sections=sections,
         )
         store_id = self.engine.state.guid
-        return Checkpointing(self._disk, store_id, checkpoint, self._superfluous()), answers
+        superfluous = self._superfluous()
+        writing = Checkpointing(self._disk, store_id, checkpoint, superfluous, self._grown)
+        return writing, answers
 
     def _superfluous(self) -> tuple[int, ...]:
         """The oldest segments, those in which nothing lives that a snapshot of now mentions."""
@@ -306,7 +315,7 @@ class Host:
         checkpoint = done.checkpoint
         self._checkpoint_number = checkpoint.number
         self._checkpoint_size = sum(len(each.data) for each in checkpoint.sections)
-        self._grown = 0
+        self._grown -= done.grown
         for number in done.superfluous:
             self.log.drop(number)
         self._measure()
@@ -337,14 +346,25 @@ class Host:
         finally:
             file.close()
 
+    def close_with_checkpoint(self) -> list[Answer]:
+        """Everything that is under way happens; what comes next opens faster. Gives the answers."""
+        answers = self.settle()
+        if self._grown >= CLOSING_BYTES:
+            writing, more = self.begin_checkpoint()
+            answers += more
+            if writing is not None:
+                with suppress(StoreFull):  # it opens slower, then
+                    writing.run()
+        return answers
+
     def is_wasteful(self) -> bool:
-        """Whether more than a third of the log is dead, the newest segment aside."""
+        """Whether more than a quarter of the log is dead, the newest segment aside."""
         segments = self.log.segments()
         used = sum(each.used for each in segments)
         living = sum(each.living for each in segments)
         if self._is_short:
             return len(segments) > 1 and self._has_many_dead()
-        return len(segments) > 2 and used - living > living // 2 + segments[-1].used
+        return len(segments) > 2 and used - living > living // 3 + segments[-1].used
 
     def relocate_some(self) -> tuple[bool, list[Answer]]:
         """Copies some of what lives in the oldest segment to the end of the log.

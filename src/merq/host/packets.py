@@ -13,6 +13,10 @@ CACHE_BYTES: Final = 64 << 20
 """Packets that were written lately are kept in memory up to this."""
 
 
+_SEGMENT_SPAN: Final = 1 << 32
+"""Positions of one segment; the number of the segment is above."""
+
+
 class LogPackets:
     """What the engine needs of the log."""
 
@@ -51,17 +55,25 @@ class LogPackets:
     def keep(self, position: int, size: int) -> None:
         """The packet is needed."""
         if self._log is None:
-            segment = position >> 32
-            self._living[segment] = self._living.get(segment, 0) + size
+            self._count(position >> 32, size)
         else:
             self._log.keep(position, size)
 
     def keep_all(self, positions: array[int], sizes: array[int]) -> None:
         """All these packets are needed; this is for opening, when they are counted only."""
-        living = self._living
+        # Neighbours nearly always lie in the same segment: they are summed up before they count.
+        segment, end, total = 0, 0, 0
         for position, size in zip(positions, sizes, strict=True):
-            segment = position >> 32
-            living[segment] = living.get(segment, 0) + size
+            if not end - _SEGMENT_SPAN <= position < end:
+                self._count(segment, total)
+                segment, total = position >> 32, 0
+                end = segment + 1 << 32
+            total += size
+        self._count(segment, total)
+
+    def _count(self, segment: int, size: int) -> None:
+        if size:
+            self._living[segment] = self._living.get(segment, 0) + size
 
     def release(self, position: int, size: int) -> None:
         """The packet is needed no more."""

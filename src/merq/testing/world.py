@@ -7,10 +7,9 @@ prepared transactions, on which nothing depends.
 from __future__ import annotations
 
 from random import Random
-from typing import Final, Literal, cast
+from typing import Final, Literal
 from uuid import UUID
 
-from merq.client.embedded import Driver
 from merq.client.manager import Manager
 from merq.engine.limits import Limits
 from merq.host import HostSettings
@@ -35,8 +34,7 @@ class SimulatedManager(Manager):
     """A `merq.Manager` in a simulated world: the same methods, the same errors."""
 
     def __init__(self, driver: SimulatedDriver, name: str) -> None:
-        # It has what the client's classes use of a driver.
-        super().__init__(cast("Driver", driver), name)
+        super().__init__(driver, name)
         self._simulated = driver
 
     def checkpoint(self) -> None:

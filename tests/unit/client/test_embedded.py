@@ -21,7 +21,7 @@ from merq.engine.reading import Seek
 from merq.errors import MessageQueueError, StoreInUse
 from merq.hresult import HResult
 from merq.testing.disk import SimulatedDisk
-from unit.client.using_managers import ORDERS, SMALL, refused, waiting_at
+from unit.client.using_managers import ORDERS, SMALL, driver_of, refused, waiting_at
 
 
 @pytest.fixture
@@ -208,8 +208,8 @@ def test_ctrl_c_while_waiting_costs_no_message_and_leaves_everything_usable(
     queue.send("x", recoverable=True)
     assert len(queue) == 1
     assert queue.receive(timeout=0).body == "x"
-    assert manager._driver._answers == {}
-    assert manager._driver._abandoned == set()
+    assert driver_of(manager)._answers == {}
+    assert driver_of(manager)._abandoned == set()
 
 
 # Bad input.

@@ -18,7 +18,14 @@ from merq.engine.reading import Seek
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.hresult import HResult
 from merq.testing.disk import Operation, SimulatedDisk
-from unit.client.using_managers import ORDERS, SMALL, SMALL_CHECKPOINTS, refused, waiting_at
+from unit.client.using_managers import (
+    ORDERS,
+    SMALL,
+    SMALL_CHECKPOINTS,
+    driver_of,
+    refused,
+    waiting_at,
+)
 
 
 @pytest.fixture
@@ -78,7 +85,7 @@ def test_a_failure_that_only_the_timekeeper_meets_is_told_to_the_next_who_asks()
     disk.fail_next(Operation.SYNC)
     now[0] += 6
     deadline = time.monotonic() + 10
-    while manager._driver._failure is None and time.monotonic() < deadline:
+    while driver_of(manager)._failure is None and time.monotonic() < deadline:
         time.sleep(0.02)
     with pytest.raises(StoreFailed):
         len(queue)
@@ -127,9 +134,9 @@ def test_those_who_wait_for_the_disk_are_answered_when_it_becomes_full() -> None
             first = pool.submit(queue.send, "1", recoverable=True)
             assert held.wait(10)
             with ThreadPoolExecutor(thread_name_prefix="other") as others:
-                end = manager._driver._host.log.end
+                end = driver_of(manager)._host.log.end
                 second = others.submit(queue.send, "2", recoverable=True)
-                while manager._driver._host.log.end == end:
+                while driver_of(manager)._host.log.end == end:
                     time.sleep(0.001)
                 disk.capacity = disk.used
                 third = others.submit(queue.send, "3" * 5000, recoverable=True)
@@ -187,7 +194,7 @@ def test_a_wasteful_log_on_a_full_disk_does_not_stop_the_queue_manager() -> None
 
         def maintain() -> None:
             try:
-                manager._driver.maintain()
+                driver_of(manager).maintain()
             except StoreFull:
                 pass
             finally:
@@ -196,7 +203,7 @@ def test_a_wasteful_log_on_a_full_disk_does_not_stop_the_queue_manager() -> None
         threading.Thread(target=maintain, daemon=True).start()
         assert done.wait(10), "it gives up until there is room"
         disk.capacity = None
-        manager._driver.maintain()
+        driver_of(manager).maintain()
         assert len(queue) == 3
     with on(disk) as manager:
         assert len(manager.queue(ORDERS)) == 3

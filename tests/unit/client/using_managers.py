@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import merq
+from merq.client.embedded import Driver
 from merq.client.manager import Manager
 from merq.errors import MessageQueueError
 from merq.host import HostSettings
@@ -28,12 +29,18 @@ def refused(code: int, ask: Callable[[], object]) -> MessageQueueError:
     return caught.value
 
 
+def driver_of(manager: Manager) -> Driver:
+    """The threads behind a queue manager."""
+    assert isinstance(manager._driver, Driver)
+    return manager._driver
+
+
 def waiting_at(manager: Manager, queue: merq.Queue, readers: int) -> None:
     """Returns when so many readers wait at a queue."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
-        with manager._driver._turn:
-            if len(manager._driver.engine.queue(queue._number).waiting) == readers:
+        with driver_of(manager)._turn:
+            if len(driver_of(manager).engine.queue(queue._number).waiting) == readers:
                 return
         time.sleep(0.001)
     raise AssertionError("nobody came to wait")
