@@ -274,17 +274,15 @@ class Driver:
 
     def _tidy_up(self) -> None:
         host = self._host
-        self._write_checkpoint()
         while not self._is_over() and host.is_wasteful():
-            oldest = host.log.segments()[0].number
+            if host.is_short or host.has_much_to_drop:
+                self._write_checkpoint()  # what is dead already makes room for the rest
             more = True
             while more and not self._is_over():
                 more, answers = host.relocate_some()
                 self._take(answers)
                 self._let_others()
-            self._write_checkpoint()
-            if self._is_over() or host.log.segments()[0].number == oldest:
-                return  # there was no room to copy what lives; another time
+        self._write_checkpoint()
 
     def _is_over(self) -> bool:
         """Whether it was closed, or failed, while others had their turn."""

@@ -17,7 +17,7 @@ from merq.host.packets import CACHE_BYTES, LogPackets
 from merq.hresult import HResult
 from merq.store.checkpoints import Checkpoint, Section, write_checkpoint
 from merq.store.disk import Disk
-from merq.store.log import LogSettings, Syncing
+from merq.store.log import LogSettings, Segment, Syncing
 from merq.store.recovery import Frame, Identity, open_store
 
 CHECKPOINT_BYTES: Final = 64 << 20
@@ -123,6 +123,8 @@ class Host:
         self._is_full = False
         self._told = 0
         self._relocation: Relocation | None = None
+        self._relocated: Segment | None = None
+        self._is_stuck = False
 
         opened = open_store(disk, fresh, self._restore, self._replay, self._settings.log)
         # The queue manager's identifier is the store's: made once per folder.
@@ -253,10 +255,11 @@ class Host:
     @property
     def needs_upkeep(self) -> bool:
         """Whether the log has grown enough for a checkpoint, or the dead in it take needed room."""
-        return self._grown >= self._growth or (self._is_short and self._has_many_dead())
+        return self._grown >= self._growth or (self.is_short and self._has_many_dead())
 
     @property
-    def _is_short(self) -> bool:
+    def is_short(self) -> bool:
+        """Whether room on the disk runs out."""
         return self._is_full or self.engine.state.low_on_disk
 
     def _measure(self) -> None:
@@ -281,7 +284,7 @@ class Host:
         None: too much is under way; another time.
         """
         answers: list[Answer] = []
-        if self._is_short:
+        if self.is_short:
             self._make_room()
         for _ in range(SETTLING_ROUNDS_MAX):
             answers += self.settle()
@@ -316,6 +319,7 @@ class Host:
         self._checkpoint_number = checkpoint.number
         self._checkpoint_size = sum(len(each.data) for each in checkpoint.sections)
         self._grown -= done.grown
+        self._is_stuck = False
         for number in done.superfluous:
             self.log.drop(number)
         self._measure()
@@ -358,13 +362,31 @@ class Host:
         return answers
 
     def is_wasteful(self) -> bool:
-        """Whether more than a quarter of the log is dead, the newest segment aside."""
-        segments = self.log.segments()
+        """Whether more than a quarter of the log is dead, the newest segment aside.
+
+        Segments in which nothing lives do not count: the next checkpoint lets them go.
+        """
+        segments = self._lasting_segments()
+        if self._is_stuck or len(segments) < 2:
+            return False
         used = sum(each.used for each in segments)
         living = sum(each.living for each in segments)
-        if self._is_short:
-            return len(segments) > 1 and self._has_many_dead()
-        return len(segments) > 2 and used - living > living // 3 + segments[-1].used
+        if self.is_short:
+            return used - living >= max(DEAD_MIN_BYTES, living // 2)
+        return used - living > living // 3 + segments[-1].used
+
+    @property
+    def has_much_to_drop(self) -> bool:
+        """Whether a checkpoint would let go as much as the log grows between two of them."""
+        lasting = self._lasting_segments()[0].number
+        dead = sum(each.used for each in self.log.segments() if each.number < lasting)
+        return dead >= min(self._growth, CHECKPOINT_MIN_BYTES)
+
+    def _lasting_segments(self) -> list[Segment]:
+        """The segments from the first on in which something lives."""
+        segments = self.log.segments()
+        dead = next((n for n, each in enumerate(segments) if each.living), len(segments) - 1)
+        return segments[dead:]
 
     def relocate_some(self) -> tuple[bool, list[Answer]]:
         """Copies some of what lives in the oldest segment to the end of the log.
@@ -373,8 +395,12 @@ class Host:
         more, the next checkpoint lets the segment go.
         """
         if self._relocation is None:
-            self._relocation = Relocation(self.engine.state, self.log.segments()[0].number)
+            self._relocated = self._lasting_segments()[0]
+            self._relocation = Relocation(self.engine.state, self._relocated.number)
         if self._relocation.go_on():
             return True, self.perform()
         self._relocation = None
-        return False, self.perform()
+        answers = self.settle()
+        # Without room to copy what lives nothing is won; another time.
+        self._is_stuck = self._relocated is not None and self._relocated.living > 0
+        return False, answers
