@@ -128,10 +128,9 @@ class Administration:
             if place is None or place.state != AVAILABLE:
                 continue  # a prepared transaction has it
             queue.positions.set_state(lookup_id, PURGE_PENDING)
-            view = MessageView(self._state.packet_of(place))
             notices.take(change, queue, place)
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-            notices.lost(self._state, change, queue, view, reason, queue.notes[lookup_id])
+            notices.lost_at(self._state, change, queue, place, reason)
         if change.steps:
             self._state.submit(change)
 
@@ -245,9 +244,7 @@ class Administration:
         leaving = self._state.leaving(queue)
         for place in queue.positions:
             if place.lookup_id not in leaving:
-                view = MessageView(self._state.packet_of(place))
-                note = queue.notes.get(place.lookup_id, NO_NOTE)
-                notices.lost(self._state, change, queue, view, reason, note)
+                notices.lost_at(self._state, change, queue, place, reason)
         for packet in self._state.arriving(queue):
             notices.lost(self._state, change, queue, MessageView(packet), reason)
 
@@ -263,16 +260,14 @@ class Administration:
             lookup_id = place.lookup_id
             if place.state == PURGE_PENDING:
                 continue
-            view = MessageView(self._state.packet_of(place))
-            note = queue.notes.get(lookup_id, NO_NOTE)
             queue.positions.set_state(lookup_id, PURGE_PENDING)
             if place.state == LOCKED and lookup_id not in returning:
-                marked = note._replace(purged=True)
+                marked = queue.notes.get(lookup_id, NO_NOTE)._replace(purged=True)
                 notices.write_note(change, queue, place, marked)
                 change.steps.append(PurgeStep(queue, lookup_id, marked))
             else:
                 notices.take(change, queue, place)
-                notices.lost(self._state, change, queue, view, reason, note)
+                notices.lost_at(self._state, change, queue, place, reason)
         self._state.submit(change)
 
 

@@ -373,8 +373,11 @@ class QueueManager:
         queue.expired.add(lookup_id)
         if place.state != AVAILABLE or queue.closing:
             return  # somebody has it; if it is given back, it is looked at again
+        packet = self.state.readable(place)
+        if packet is None:
+            return  # it stays: who looks at it is told what is wrong
         queue.positions.set_state(lookup_id, PURGE_PENDING)
-        view = MessageView(self.state.packet_of(place))
+        view = MessageView(packet)
         notices.take(change, queue, place)
         reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
         if queue.is_outgoing:

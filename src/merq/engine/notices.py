@@ -119,6 +119,21 @@ def received(state: State, change: Change, queue: Queue, packet: bytes) -> None:
         _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
 
+def received_at(state: State, change: Change, queue: Queue, place: Place) -> None:
+    """The same for a message in its queue; of one that cannot be read nothing is told."""
+    packet = state.readable(place)
+    if packet is not None and not is_quiet(queue, place.lookup_id, packet):
+        received(state, change, queue, packet)
+
+
+def lost_at(state: State, change: Change, queue: Queue, place: Place, reason: int) -> None:
+    """A message in its queue leaves it unreceived; of one that cannot be read nothing is told."""
+    packet = state.readable(place)
+    if packet is not None:
+        note = queue.notes.get(place.lookup_id, NO_NOTE)
+        lost(state, change, queue, MessageView(packet), reason, note)
+
+
 def lost(
     state: State,
     change: Change,

@@ -12,7 +12,7 @@ from merq.engine import notices
 from merq.engine.changes import Answer, Change, Delivered
 from merq.engine.cursor import Cursor, Outcome
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING, Place
-from merq.engine.queue import NO_NOTE, Queue
+from merq.engine.queue import Queue
 from merq.engine.reading import (
     ByCorrelationId,
     ByCursor,
@@ -26,7 +26,7 @@ from merq.engine.sending import MESSAGES_AT_ONCE_MAX
 from merq.engine.state import State
 from merq.engine.transactions import OPERATIONS_MAX, Transactions
 from merq.engine.work import Receiving
-from merq.errors import MessageQueueError, ReceiveTimeout
+from merq.errors import MessageQueueError, ReceiveTimeout, StoreError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
 from merq.wire.view import MessageView
@@ -72,15 +72,11 @@ class Readers:
         change = Change()
         if place.state == PURGE_PENDING:
             notices.take(change, queue, place)
-            view = MessageView(self._state.packet_of(place))
-            note = queue.notes.get(lookup_id, NO_NOTE)
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-            notices.lost(self._state, change, queue, view, reason, note)
+            notices.lost_at(self._state, change, queue, place, reason)
         elif delete:
             notices.take(change, queue, place)
-            packet = self._state.packet_of(place)
-            if not notices.is_quiet(queue, lookup_id, packet):
-                notices.received(self._state, change, queue, packet)
+            notices.received_at(self._state, change, queue, place)
         else:
             del queue.held[lookup_id]
             self._state.give_back(queue, lookup_id)
@@ -190,7 +186,12 @@ class Readers:
         found: list[Delivered] = []
         going: Place | None = place
         while going is not None:
-            delivered = state.delivered(queue, going)
+            try:
+                delivered = state.delivered(queue, going)
+            except StoreError:
+                if not found:
+                    raise
+                break  # what comes before it is handed out; who asks for it next is told
             found.append(delivered)
             if reader.peek:
                 pass
@@ -251,7 +252,8 @@ class Readers:
     def _by_correlation_id(self, queue: Queue, correlation_id: bytes) -> Place | None:
         place = queue.positions.first()
         while place is not None:
-            if MessageView(self._state.packet_of(place)).correlation_id == correlation_id:
+            packet = self._state.readable(place)
+            if packet is not None and MessageView(packet).correlation_id == correlation_id:
                 return place
             place = queue.positions.after(place.lookup_id)
         return None

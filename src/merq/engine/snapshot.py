@@ -23,6 +23,7 @@ from merq.engine.queue import Note, Queue, QueueProperties
 from merq.engine.replay import restore_transaction
 from merq.engine.state import MEMORY, State
 from merq.engine.work import Phase, pack_transaction
+from merq.errors import StoreError
 
 QUEUES: Final = 1
 NUMBERS: Final = 2
@@ -145,8 +146,11 @@ class Relocation:
         return bool(self._queues)
 
     def _copy(self, change: Change, queue: Queue, place: Place) -> None:
+        try:
+            arrival, packet = self._state.stored(place)
+        except StoreError:
+            return  # its segment stays, with what is left of it
         change.steps.append(RelocateStep(queue, place.lookup_id, len(change.entries)))
-        arrival, packet = self._state.stored(place)
         change.entries.append(records.relocate(queue.number, arrival, place.lookup_id, packet))
 
 

@@ -41,7 +41,7 @@ from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import KILOBYTE, NO_NOTE, UNLIMITED, Note, Queue, QueueKind, QueueProperties
 from merq.engine.work import Phase, Sending, Transaction
-from merq.errors import MessageQueueError
+from merq.errors import MessageQueueError, StoreError
 from merq.model.names import LOCAL_COMPUTER, PathName
 
 MEMORY: Final = 1 << 63
@@ -556,6 +556,13 @@ class State:
     def packet_of(self, place: Place) -> bytes:
         """The packet of a message."""
         return self.stored(place)[1]
+
+    def readable(self, place: Place) -> bytes | None:
+        """The packet of a message, or None if the disk does not have it as it was written."""
+        try:
+            return self.stored(place)[1]
+        except StoreError:
+            return None
 
     def delivered(self, queue: Queue, place: Place) -> Delivered:
         """A message as a reader gets it."""

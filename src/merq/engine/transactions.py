@@ -255,9 +255,7 @@ class Transactions:
         if operation.is_quiet and not queue.properties.journaling:
             return
         # Asked again: journaling may be new, and what was prepared does not say.
-        packet = self._state.packet_of(place)
-        if not notices.is_quiet(queue, operation.lookup_id, packet):
-            notices.received(self._state, change, queue, packet)
+        notices.received_at(self._state, change, queue, place)
 
     def _move(self, change: Change, operation: Moving) -> None:
         queue, target = operation.queue, operation.target
@@ -277,9 +275,8 @@ class Transactions:
             return
         if place.state == PURGE_PENDING or note.purged:
             notices.take(further, queue, place)
-            view = MessageView(self._state.packet_of(place))
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-            notices.lost(self._state, further, queue, view, reason, note)
+            notices.lost_at(self._state, further, queue, place, reason)
             return
         counted = note._replace(aborts=note.aborts + 1)
         if poison.is_due(queue, counted):
