@@ -147,7 +147,7 @@ class Administration:
                 HResult.MQ_ERROR_QUEUE_EXISTS, f"a queue named {path} exists already"
             )
         check_settings(settings)
-        number = self._state.next_queue_number(FIRST_PRIVATE_NUMBER, QUEUES_MAX)
+        number = self._state.next_queue_number(QueueKind.PRIVATE, FIRST_PRIVATE_NUMBER, QUEUES_MAX)
         if number is None:
             raise MessageQueueError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"there are {QUEUES_MAX} queues already"

@@ -30,7 +30,9 @@ def subqueue(state: State, change: Change, owner: Queue, name: str) -> Queue:
     coming = state.coming(path)
     if coming is not None:
         return state.plan_queue(change, coming.properties)
-    number = state.next_queue_number(FIRST_SUBQUEUE_NUMBER, FIRST_SUBQUEUE_NUMBER + SUBQUEUES_MAX)
+    number = state.next_queue_number(
+        QueueKind.SUBQUEUE, FIRST_SUBQUEUE_NUMBER, FIRST_SUBQUEUE_NUMBER + SUBQUEUES_MAX
+    )
     if number is None:
         raise MessageQueueError(
             HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"there are {SUBQUEUES_MAX} subqueues already"

@@ -91,7 +91,9 @@ def reach(state: State, change: Change, name: FormatName) -> Queue | None:
     coming = state.coming(destination)
     if coming is not None:
         return state.plan_queue(change, coming.properties)
-    number = state.next_queue_number(FIRST_OUTGOING_NUMBER, FIRST_OUTGOING_NUMBER + OUTGOING_MAX)
+    number = state.next_queue_number(
+        QueueKind.OUTGOING, FIRST_OUTGOING_NUMBER, FIRST_OUTGOING_NUMBER + OUTGOING_MAX
+    )
     if number is None:
         raise MessageQueueError(
             HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,

@@ -3,7 +3,7 @@
 | kind | data |
 |---|---|
 | 1 QUEUES | each queue's properties as JSON, one a line, owners before what they own |
-| 2 NUMBERS | as a RESERVE record |
+| 2 NUMBERS | as a RESERVE record; then the last number that was given to a private queue, a subqueue and an outgoing queue, u32 each |
 | 3 SOURCES | GUIDs of queue managers, 16 bytes each |
 | 4 MESSAGES | queue u32, count u32, then count lookup identifiers u64, locations u64, sizes u32, expiries u32 and keys u64; one section a queue |
 | 5 NOTE | as a NOTE record; one section a message |
@@ -21,7 +21,7 @@ from merq.engine.changes import Change, RelocateStep
 from merq.engine.positions import NEVER, Columns, Place
 from merq.engine.queue import Note, Queue, QueueProperties
 from merq.engine.replay import restore_transaction
-from merq.engine.state import MEMORY, State
+from merq.engine.state import MEMORY, NUMBERED, State
 from merq.engine.work import Phase, pack_transaction
 from merq.errors import StoreError
 
@@ -40,6 +40,7 @@ ROWS_AT_ONCE: Final = 20_000
 """Messages that are looked at in one piece of a relocation, to find those that are to be copied."""
 
 _HEADER: Final = struct.Struct("<II")
+_LAST: Final = struct.Struct("<III")
 _CODES: Final = ("Q", "Q", "I", "I", "Q")
 _SWAPPED: Final = array("H", [1]).tobytes() != b"\1\0"
 """Whether this machine has the other byte order."""
@@ -51,7 +52,7 @@ def take_snapshot(state: State) -> list[tuple[int, bytes]]:
     queues = sorted(state.queues.values(), key=lambda queue: (queue.properties.owner, queue.number))
     sections = [
         (QUEUES, b"\n".join(queue.properties.to_bytes() for queue in queues)),
-        (NUMBERS, records.reserve(*state.numbers.reserved()).data),
+        (NUMBERS, records.reserve(*state.numbers.reserved()).data + _last_numbers(state)),
         (SOURCES, b"".join(state.sources())),
     ]
     for queue in queues:
@@ -67,6 +68,10 @@ def take_snapshot(state: State) -> list[tuple[int, bytes]]:
         if each.phase is Phase.PREPARED
     ]
     return sections
+
+
+def _last_numbers(state: State) -> bytes:
+    return _LAST.pack(*(state.last_numbers.get(kind, 0) for kind in NUMBERED))
 
 
 def _notes(queue: Queue) -> list[tuple[int, bytes]]:
@@ -85,7 +90,9 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
             for line in data.splitlines():
                 state.define(QueueProperties.from_bytes(line))
         elif kind == NUMBERS:
-            state.numbers.go_on_from(*records.read_reserve(data))
+            state.numbers.go_on_from(*records.read_reserve(data[: -_LAST.size]))
+            last = _LAST.unpack(data[-_LAST.size :])
+            state.last_numbers = dict(zip(NUMBERED, last, strict=True))
         elif kind == SOURCES:
             state.restore_sources([data[at : at + 16] for at in range(0, len(data), 16)])
         elif kind == NOTE:

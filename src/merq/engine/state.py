@@ -47,6 +47,9 @@ from merq.model.names import LOCAL_COMPUTER, PathName
 MEMORY: Final = 1 << 63
 """Set in the location of a packet that is not in the store: express messages."""
 
+NUMBERED: Final = (QueueKind.PRIVATE, QueueKind.SUBQUEUE, QueueKind.OUTGOING)
+"""Queues that get the next number of their kind."""
+
 _U32: Final = struct.Struct("<I")
 
 
@@ -89,7 +92,7 @@ class State:
         self._memory_count = 0
         self._pending: deque[Change] = deque()
         self._coming: dict[int, _Coming] = {}
-        self._last_numbers: dict[int, int] = {}
+        self.last_numbers: dict[QueueKind, int] = {}
         self._durable = 0
         self._sources: dict[bytes, int] = {}
 
@@ -105,16 +108,16 @@ class State:
 
     # Numbers.
 
-    def next_queue_number(self, first: int, most: int) -> int | None:
+    def next_queue_number(self, kind: QueueKind, first: int, most: int) -> int | None:
         """A number from `first` up to `most` for a new queue, or None if all are taken.
 
         It goes on from the last one given, so that whoever knows a deleted queue by its number does
-        not meet another under it.
+        not meet another under it, not after a restart either.
         """
-        start = max(first, self._last_numbers.get(first, 0) + 1)
+        start = max(first, self.last_numbers.get(kind, 0) + 1)
         for candidate in chain(range(start, most), range(first, min(start, most))):
             if candidate not in self.queues and candidate not in self._coming:
-                self._last_numbers[first] = candidate
+                self.last_numbers[kind] = candidate
                 return candidate
         return None
 
@@ -501,6 +504,9 @@ class State:
             return
         queue = queue or Queue(properties)
         self.queues[properties.number] = queue
+        kind = properties.kind
+        if kind in NUMBERED:
+            self.last_numbers[kind] = max(self.last_numbers.get(kind, 0), properties.number)
         if queue.path is not None:
             self._paths[queue.path] = queue
         else:

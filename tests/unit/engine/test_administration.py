@@ -387,3 +387,16 @@ def test_the_systems_queues_stay(world: World, path: str) -> None:
     text = refused(HResult.MQ_ERROR_ACCESS_DENIED, lambda: world.delete(world.find(path)))
     assert path in text
     assert world.digest() == before
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_the_number_of_a_deleted_queue_is_not_given_again_after_a_restart(
+    world: World, *, checkpoint: bool
+) -> None:
+    numbers = [world.create(f"q{each}") for each in range(3)]
+    for number in numbers[1:]:
+        world.delete(number)
+    if checkpoint:
+        world.checkpoint()
+    world.restart()
+    assert world.create("new") > max(numbers)
