@@ -133,8 +133,9 @@ class Fold:
     def move(self, data: bytes) -> None:
         queue, target, lookup_id = _PUT.unpack(data)
         self.messages[target][lookup_id] = self.messages[queue].pop(lookup_id)
-        note = self.notes.pop((queue, lookup_id), None)
-        if note is not None:
+        aborts, flags, dead_letter = self.notes.pop((queue, lookup_id), (0, 0, ""))
+        note = (aborts, flags & ~1, dead_letter)  # the queue that it left was purged, if any was
+        if note != (0, 0, ""):
             self.notes[target, lookup_id] = note
 
     def note(self, data: bytes) -> None:

@@ -20,6 +20,7 @@ REGRESSIONS = [
     508,  # a subqueue that was being made when its queue was deleted stayed, without an owner
     582,  # a message that was purged was available again
     795,  # the same, when the disk was full and the purge on its way
+    642,  # a purge mark moved along with its message
 ]
 
 

@@ -458,10 +458,10 @@ class State:
     def move(self, queue: Queue, lookup_id: int, target: Queue) -> None:
         """A message takes its place in another queue."""
         place = self._take_out(queue, lookup_id)
-        note = queue.notes.pop(lookup_id, None)
-        if note is not None:
-            # The other queue was purged, if any was.
-            target.notes[lookup_id] = note._replace(purged=False)
+        # The other queue was purged, if any was.
+        note = queue.notes.pop(lookup_id, NO_NOTE)._replace(purged=False)
+        if note != NO_NOTE:
+            target.notes[lookup_id] = note
         target.positions.add(place._replace(state=AVAILABLE))
         target.by_message_id.add(place.key, lookup_id)
         if place.expires != NEVER:
