@@ -11,6 +11,7 @@ import merq.engine.identifiers
 import merq.engine.positions
 import merq.engine.rows
 import merq.engine.sorted_map
+from unit.engine.engine_world import World
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,6 +27,12 @@ def _compiled_where_expected() -> None:
     ):
         file = str(module.__file__)
         assert file.endswith((".so", ".pyd")), f"{module.__name__} is not compiled: {file}"
+
+
+@pytest.fixture
+def world() -> World:
+    """An engine without a disk."""
+    return World()
 
 
 Lower = Callable[[str, str, int], None]

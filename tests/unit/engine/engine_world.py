@@ -7,8 +7,11 @@ what was durable into a new engine.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
+
+import pytest
 
 from merq.engine.administration import QueueSettings
 from merq.engine.changes import Answer, Change, Delivered, Result
@@ -29,6 +32,14 @@ GUID = UUID("11111111-2222-3333-4444-555555555555")
 NAME = "here"
 START = 1_000_000_000
 FRAME_SPACE = 1 << 24
+
+
+def refused(code: int, ask: Callable[[], object]) -> str:
+    """What is said when something is refused with this code."""
+    with pytest.raises(MessageQueueError) as caught:
+        ask()
+    assert caught.value.code == code
+    return str(caught.value)
 
 
 class MemoryPackets:

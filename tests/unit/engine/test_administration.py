@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -12,26 +11,13 @@ import pytest
 from merq.engine.administration import POISON_AFTER_MAX, QUEUE_LABEL_MAX, SYSTEM_QUEUES
 from merq.engine.queue import UNLIMITED, QueueKind
 from merq.engine.reading import ByLookup
-from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from unit.engine.engine_world import START, World
+from unit.engine.engine_world import START, World, refused
 
 ADMIN = r"OS:.\private$\admin"
 DEAD_XACT = r".\system$;DEADXACT"
 TYPE = UUID(int=0x1234)
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def refused(code: int, ask: Callable[[], object]) -> str:
-    with pytest.raises(MessageQueueError) as caught:
-        ask()
-    assert caught.value.code == code
-    return str(caught.value)
 
 
 def change(world: World, number: int, **changed: Any) -> int:

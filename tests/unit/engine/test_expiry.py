@@ -11,11 +11,6 @@ DEAD_LETTER = r".\system$;DEADLETTER"
 pytestmark = pytest.mark.spec("MS-MQDMPR 3.1.7.2.7", "MS-MQDMPR 3.1.2.4")
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def test_a_message_can_be_received_until_its_time_is_over(world: World) -> None:
     number = world.create("orders")
     world.send(number, body=b"a", time_to_be_received=10)

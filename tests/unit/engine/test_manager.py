@@ -14,11 +14,6 @@ from merq.hresult import HResult
 from unit.engine.engine_world import GUID, World
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def refused(code: int, ask: Callable[[], object]) -> MessageQueueError:
     with pytest.raises(MessageQueueError) as caught:
         ask()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
@@ -10,24 +9,11 @@ import pytest
 
 from merq.engine.notices import NEGATIVE_RECEIVE
 from merq.engine.reading import ByLookup
-from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from unit.engine.engine_world import World
+from unit.engine.engine_world import World, refused
 
 NAME = UUID(int=0xABCD)
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def refused(code: int, ask: Callable[[], object]) -> str:
-    with pytest.raises(MessageQueueError) as caught:
-        ask()
-    assert caught.value.code == code
-    return str(caught.value)
 
 
 def moved(world: World, *, transactional: bool = False) -> tuple[int, int, int]:

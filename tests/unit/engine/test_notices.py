@@ -20,11 +20,6 @@ DEAD_XACT = r".\system$;DEADXACT"
 SYSTEM_JOURNAL = r".\system$;JOURNAL"
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def classes(world: World, number: int) -> list[int]:
     return [view.message_class for view in world.messages(number)]
 

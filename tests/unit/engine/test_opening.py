@@ -9,26 +9,13 @@ import pytest
 
 from merq.engine.opening import Access, Share
 from merq.engine.reading import ByCursor, First
-from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from unit.engine.conftest import Lower
-from unit.engine.engine_world import World
+from unit.engine.engine_world import World, refused
 
 REMOTE = r"DIRECT=OS:there\private$\orders"
 NONE, DENY = Share.DENY_NONE, Share.DENY_RECEIVE
 VIOLATION = HResult.MQ_ERROR_SHARING_VIOLATION
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def refused(code: int, ask: Callable[[], object]) -> str:
-    with pytest.raises(MessageQueueError) as caught:
-        ask()
-    assert caught.value.code == code
-    return str(caught.value)
 
 
 def opened(world: World, number: int, access: Access, share: Share = NONE) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from merq.engine.limits import Limits
@@ -15,11 +13,10 @@ from merq.engine.notices import (
 )
 from merq.engine.outgoing import parse_destination
 from merq.engine.queue import OutgoingState, QueueKind
-from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
 from unit.engine.conftest import Lower
-from unit.engine.engine_world import GUID, World
+from unit.engine.engine_world import GUID, World, refused
 
 REMOTE = r"DIRECT=OS:there\PRIVATE$\orders"
 OTHER = r"DIRECT=TCP:10.0.0.7\PRIVATE$\orders"
@@ -27,18 +24,6 @@ ADMIN = r"OS:.\private$\admin"
 DEAD_LETTER = r".\system$;DEADLETTER"
 DEAD_XACT = r".\system$;DEADXACT"
 EVERYTHING = POSITIVE_ARRIVAL | POSITIVE_RECEIVE | NEGATIVE_ARRIVAL | NEGATIVE_RECEIVE
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def refused(code: int, ask: Callable[[], object]) -> str:
-    with pytest.raises(MessageQueueError) as caught:
-        ask()
-    assert caught.value.code == code
-    return str(caught.value)
 
 
 def waiting(world: World) -> dict[str, list[bytes]]:

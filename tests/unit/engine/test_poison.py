@@ -14,11 +14,6 @@ from unit.engine.engine_world import World
 NAME = UUID(int=0xBAD)
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def orders(world: World, poison_after: int = 2) -> int:
     return world.create("orders", transactional=True, poison_after=poison_after)
 

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
 import pytest
 
 from merq.engine.reading import ByLookup
-from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from unit.engine.engine_world import World
+from unit.engine.engine_world import World, refused
 
 NAME = UUID("aaaaaaaa-0000-0000-0000-000000000001")
 OTHER = UUID("aaaaaaaa-0000-0000-0000-000000000002")
 REMOTE = r"DIRECT=OS:there\PRIVATE$\orders"
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def refused(code: int, ask: Callable[[], object]) -> str:
-    with pytest.raises(MessageQueueError) as caught:
-        ask()
-    assert caught.value.code == code
-    return str(caught.value)
 
 
 def working(world: World) -> tuple[int, int, int]:

@@ -18,11 +18,6 @@ from merq.hresult import HResult
 from unit.engine.engine_world import World
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def lookups(world: World, number: int) -> list[int]:
     return [place.lookup_id for place in world.engine.queue(number).positions]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -11,26 +10,13 @@ from merq.engine import sending
 from merq.engine.changes import Delivered
 from merq.engine.limits import Limits
 from merq.engine.reading import ByLookup, ByMessageId, First, Seek
-from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.wire.build import Outline, TransactionPlace, build_packet
 from merq.wire.view import MessageView
 from unit.engine.conftest import Lower
-from unit.engine.engine_world import GUID, World
+from unit.engine.engine_world import GUID, World, refused
 
 ORDINALS = 1 << 32
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def refused(code: int, ask: Callable[[], object]) -> str:
-    with pytest.raises(MessageQueueError) as caught:
-        ask()
-    assert caught.value.code == code
-    return str(caught.value)
 
 
 def send_many(

@@ -14,11 +14,6 @@ from unit.engine.conftest import Lower
 from unit.engine.engine_world import World
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def filled(world: World, name: str, *bodies: bytes, **settings: object) -> int:
     number = world.create(name, transactional=True, **settings)
     transaction = world.begin()

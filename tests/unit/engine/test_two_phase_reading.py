@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from merq.engine.changes import Delivered
@@ -12,21 +10,9 @@ from merq.engine.reading import ByCursor, ByLookup, Seek
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from unit.engine.engine_world import World
+from unit.engine.engine_world import World, refused
 
 ADMIN = r"OS:.\private$\admin"
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def refused(code: int, ask: Callable[[], object]) -> str:
-    with pytest.raises(MessageQueueError) as caught:
-        ask()
-    assert caught.value.code == code
-    return str(caught.value)
 
 
 def held(world: World, number: int) -> int:
