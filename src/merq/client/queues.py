@@ -45,11 +45,18 @@ _MESSAGE_ID = re.compile(
 )
 _FIRST = First()
 _PROPERTY_NAMES = {
+    "label": "label",
     "journal": "journaling",
     "quota_kb": "quota",
     "journal_quota_kb": "journal_quota",
+    "base_priority": "base_priority",
+    "type_id": "type_id",
+    "poison_after": "poison_after",
+    "authenticate": "authenticate",
+    "privacy_level": "privacy_level",
+    "multicast_address": "multicast_address",
 }
-"""Names that the engine spells as the documents do."""
+"""What can be changed of a queue, and how the engine spells it, as the documents do."""
 
 
 class Queue:
@@ -118,7 +125,13 @@ class Queue:
                 poison_after, authenticate, privacy_level, multicast_address, as
                 `Manager.create_queue` has them.
         """
-        changed = {_PROPERTY_NAMES.get(name, name): each for name, each in properties.items()}
+        for name in properties:
+            if name not in _PROPERTY_NAMES:
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+                    f"{name} cannot be changed; these can: {', '.join(sorted(_PROPERTY_NAMES))}",
+                )
+        changed = {_PROPERTY_NAMES[name]: value for name, value in properties.items()}
         self._driver.run(
             lambda request: self._driver.engine.change_queue(request, self._number, changed)
         )

@@ -189,10 +189,17 @@ class Transactions:
                 self._state.unstage(operation.queue, operation.size)
             else:
                 self._give_back(change, further, operation)
-        change.answers.append(Answer(request, None))
+        if not was_open:
+            change.answers.append(Answer(request, None))
+            self._state.submit(change)
+            return
         self._state.submit(change)
-        if was_open and further.steps:
+        if further.steps:
             self._state.submit(further)
+        # Told when all of it is over, be it that what had to go away found no room for that.
+        told = Change()
+        told.answers.append(Answer(request, None))
+        self._state.submit(told)
 
     def _ending(self, transaction: Transaction) -> Change:
         """Nothing more happens in it; the change says so where that has to be remembered."""

@@ -194,7 +194,31 @@ def test_poison_is_set_aside_also_over_restarts(tmp_path: Path) -> None:
         tx = mq.transaction()
         queue.receive(timeout=0, tx=tx)
         tx.abort()
-        assert (bodies(queue), bodies(queue.subqueue("poison"))) == (["good"], ["bad"])
+        # Set aside when the abort returns, not some time later.
+        assert [(each.path_name, bodies(each)) for each in queue.subqueues()] == [
+            (f"{SAFE};poison", ["bad"])
+        ]
+        assert bodies(queue) == ["good"]
+
+
+def test_what_a_message_says_of_itself(tmp_path: Path) -> None:
+    with merq.open(tmp_path) as mq:
+        queue = mq.create_queue(ORDERS)
+        queue.send("x", label="l", recoverable=True)
+        found = queue.receive(timeout=0)
+        assert found.source_machine == mq.guid
+        assert found.arrived_at == found.sent_at
+        assert found.details.user_header.fields.source_queue_manager == mq.guid
+        assert found.details.base_header.packet_size == len(found.packet)
+
+
+def test_what_cannot_be_changed_is_named_with_what_can(tmp_path: Path) -> None:
+    with merq.open(tmp_path) as mq:
+        queue = mq.create_queue(ORDERS)
+        before = queue.properties
+        with pytest.raises(merq.MessageQueueError, match=r"colour.*journal_quota_kb.*quota_kb"):
+            queue.change(colour="red")
+        assert queue.properties == before
 
 
 # Openings.
