@@ -3,7 +3,6 @@ r"""`merq.open`: recoverable messages to a queue, by `send_many`, and in transac
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from bench.embedded.contender import BODY, Batches, Contender
 
@@ -27,10 +26,8 @@ def merq_embedded(folder: Path) -> Contender:
     )
 
 
-def _batches(queue: Any) -> Batches | None:
-    """`send_many` and `receive_many`; None for a version that has not got them."""
-    if not hasattr(queue, "send_many"):
-        return None
+def _batches(queue: merq.Queue) -> Batches:
+    """`send_many` and `receive_many`."""
 
     def send(count: int) -> object:
         return queue.send_many([BODY] * count, recoverable=True)

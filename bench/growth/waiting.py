@@ -39,34 +39,20 @@ class Waiting:
             FileDisk(folder), NAME, Limits(), clock=lambda: time.time() + self._ahead_s
         )
         self.manager = Manager(self.driver, NAME)
-        # Without send_many the batch way is a transaction, which wants a queue of its kind.
-        self._many = hasattr(Queue, "send_many")
         known = [queue for queue in self.manager.queues() if queue.path_name.lower() == QUEUE]
-        self.queue: Any = (
-            known[0] if known else self.manager.create_queue(QUEUE, transactional=not self._many)
-        )
+        self.queue: Queue = known[0] if known else self.manager.create_queue(QUEUE)
         self._body = body
         self._fields: dict[str, int] = {"time_to_be_received": LONG_S} if lifetime else {}
         self._sent = self._received = 0
         self._known: deque[tuple[int, str]] = deque()
 
-    def send(self, count: int, **fields: int) -> list[str]:
+    def send(self, count: int, **fields: Any) -> list[str]:
         """One batch, durable."""
-        if self._many:
-            found: list[str] = self.queue.send_many(
-                [self._body] * count, recoverable=True, **fields
-            )
-            return found
-        with self.manager.transaction() as tx:
-            return [self.queue.send(self._body, tx=tx, **fields) for _ in range(count)]
+        return self.queue.send_many([self._body] * count, recoverable=True, **fields)
 
     def receive(self, count: int) -> None:
         """One batch, durable."""
-        if self._many:
-            found = len(self.queue.receive_many(count, timeout=0))
-        else:
-            with self.manager.transaction() as tx:
-                found = len([self.queue.receive(timeout=0, tx=tx) for _ in range(count)])
+        found = len(self.queue.receive_many(count, timeout=0))
         assert found == count, f"{found} of {count} messages came"
 
     def fill(self, target: int) -> None:

@@ -115,7 +115,7 @@ class Both(RuleBasedStateMachine):
     def lookup_of(self, name: str, message: Msg) -> int:
         state = self.world.engine.state
         for place in self.world.engine.queue(self.number(name)).positions:
-            if number_in(state.packet_of(place)) == message.number:
+            if number_in(state.stored(place)[1]) == message.number:
                 return place.lookup_id
         raise AssertionError(f"{message} is not in {name}")
 
@@ -179,7 +179,7 @@ class Both(RuleBasedStateMachine):
             real = self.real(name)
             assert real is not None, name
             there = queue.sorted(*IN_QUEUE)
-            packets = [state.packet_of(place) for place in real.positions]
+            packets = [state.stored(place)[1] for place in real.positions]
             assert [number_in(packet) for packet in packets] == [m.number for m in there]
             assert real.positions.available == len(queue.sorted("here"))
             assert real.positions.total_bytes == sum(m.size for m in there)

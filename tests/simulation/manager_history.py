@@ -240,7 +240,7 @@ def picture(state: State) -> Picture:
     notes: dict[Key, NoteText] = {}
     for number, queue in state.queues.items():
         kept = {
-            place.lookup_id: state.packet_of(place)
+            place.lookup_id: state.stored(place)[1]
             for place in queue.positions
             if not place.location & MEMORY
         }

@@ -271,7 +271,7 @@ class ManagerWorld(WatchedManager):
         if place is not None and luck < 0.15:
             selector, first = ByLookup(place.lookup_id), place.lookup_id
         elif place is not None and luck < 0.3:
-            view = MessageView(self.running.engine.state.packet_of(place))
+            view = MessageView(self.running.engine.state.stored(place)[1])
             selector = ByMessageId(view.message_id)
         elif not queue.waiting and place is not None:
             first = min(p.lookup_id for p in queue.positions if p.state == AVAILABLE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -10,8 +9,7 @@ from typing import Final, assert_never
 from uuid import UUID
 
 from merq.engine.changes import Delivered
-from merq.errors import MessageQueueError
-from merq.hresult import HResult
+from merq.engine.property_types import check_types
 from merq.model.body import Value, decode_body
 from merq.model.message_class import MessageClass
 from merq.model.names import PrivateName, PublicName
@@ -70,15 +68,7 @@ class Message:
         Raises:
             MessageQueueError: The text says which, and what belongs there.
         """
-        for name, kind in _TYPES.items():
-            value = getattr(self, name)
-            # True is a number to Python; here it is a mistake.
-            if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-                raise MessageQueueError(
-                    HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
-                    f"{name} is {reprlib.repr(value)}, a {type(value).__name__}; "
-                    f"{kind.__name__} belongs there",
-                )
+        check_types(self, _TYPES)
 
 
 _TYPES: Final[dict[str, type]] = {

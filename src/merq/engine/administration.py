@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 from uuid import UUID
@@ -10,6 +9,7 @@ from uuid import UUID
 from merq.engine import notices, records
 from merq.engine.changes import Answer, Change, DropStep, PurgeStep
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING
+from merq.engine.property_types import check_types
 from merq.engine.queue import (
     NO_NOTE,
     NULL_GUID,
@@ -299,14 +299,7 @@ def check_settings(settings: QueueSettings) -> None:
     Raises:
         MessageQueueError: The text says which, and what belongs there.
     """
-    for name, kind in _SETTING_TYPES.items():
-        value = getattr(settings, name)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise MessageQueueError(
-                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VT,
-                f"{name} is {reprlib.repr(value)}, a {type(value).__name__}; "
-                f"{kind.__name__} belongs there",
-            )
+    check_types(settings, _SETTING_TYPES)
     if len(settings.label) > QUEUE_LABEL_MAX:
         raise MessageQueueError(
             HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,

@@ -559,10 +559,6 @@ class State:
             return self._memory[place.location]
         return self._packets.read(place.location, place.size)
 
-    def packet_of(self, place: Place) -> bytes:
-        """The packet of a message."""
-        return self.stored(place)[1]
-
     def readable(self, place: Place) -> bytes | None:
         """The packet of a message, or None if the disk does not have it as it was written."""
         try:

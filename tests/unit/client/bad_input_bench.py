@@ -88,7 +88,7 @@ def digest(manager: Manager) -> object:
             {
                 number: (
                     queue.properties,
-                    [(place, state.packet_of(place)) for place in queue.positions],
+                    [(place, state.stored(place)[1]) for place in queue.positions],
                     dict(queue.notes),
                     queue.staged_bytes,
                     len(queue.waiting),

@@ -362,7 +362,7 @@ class World:
         """All messages of a queue in their order, those included that somebody holds."""
         state = self.engine.state
         queue = state.queues[number]
-        return [MessageView(state.packet_of(place)) for place in queue.positions]
+        return [MessageView(state.stored(place)[1]) for place in queue.positions]
 
     def bodies(self, number: int) -> list[bytes]:
         return [view.body for view in self.messages(number)]
@@ -388,7 +388,7 @@ class World:
         queues = {
             number: (
                 queue.properties,
-                [(place._replace(location=0), state.packet_of(place)) for place in queue.positions],
+                [(place._replace(location=0), state.stored(place)[1]) for place in queue.positions],
                 dict(queue.notes),
                 queue.staged_bytes,
                 queue.closing,

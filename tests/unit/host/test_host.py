@@ -130,7 +130,7 @@ class Driven:
         queues = {}
         for queue in state.queues.values():
             messages = [
-                (place.lookup_id, bytes(state.packet_of(place))) for place in queue.positions
+                (place.lookup_id, bytes(state.stored(place)[1])) for place in queue.positions
             ]
             if messages or queue.properties.kind.value == "private":
                 # When a number is taken may depend on the attempts before, the rest does not.

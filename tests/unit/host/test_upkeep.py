@@ -103,7 +103,7 @@ class Driven:
 
     def bodies(self) -> list[bytes]:
         state = self.engine.state
-        return [state.packet_of(place) for place in state.queues[self.number].positions]
+        return [state.stored(place)[1] for place in state.queues[self.number].positions]
 
     def reopened(self, settings: HostSettings = SETTINGS) -> Driven:
         self.host.close()
