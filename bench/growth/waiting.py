@@ -38,7 +38,7 @@ class Waiting:
         self.driver = Driver(
             FileDisk(folder), NAME, Limits(), clock=lambda: time.time() + self._ahead_s
         )
-        self.manager = Manager(self.driver, NAME)
+        self.manager = Manager(self.driver)
         known = [queue for queue in self.manager.queues() if queue.path_name.lower() == QUEUE]
         self.queue: Queue = known[0] if known else self.manager.create_queue(QUEUE)
         self._body = body

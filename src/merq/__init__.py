@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from merq.client.queues import Cursor, OutgoingQueue, Queue
     from merq.client.transactions import Transaction
     from merq.engine.limits import Limits
-    from merq.engine.opening import Access, Share
-    from merq.engine.queue import OutgoingState
-    from merq.engine.reading import Seek
+    from merq.model.access import Access, Share
+    from merq.model.queue import OutgoingState
+    from merq.model.selecting import Seek
 
 __version__ = "0.1.0"
 
@@ -47,17 +47,17 @@ __all__ = [
 
 # Imported when they are asked for: the command line needs no queue manager to decode a packet.
 _LATER = {
-    "Access": ("merq.engine.opening", "Access"),
+    "Access": ("merq.model.access", "Access"),
     "Cursor": ("merq.client.queues", "Cursor"),
     "Limits": ("merq.engine.limits", "Limits"),
     "Manager": ("merq.client.manager", "Manager"),
     "Message": ("merq.client.messages", "Message"),
     "OutgoingQueue": ("merq.client.queues", "OutgoingQueue"),
-    "OutgoingState": ("merq.engine.queue", "OutgoingState"),
+    "OutgoingState": ("merq.model.queue", "OutgoingState"),
     "Queue": ("merq.client.queues", "Queue"),
     "ReceivedMessage": ("merq.client.messages", "ReceivedMessage"),
-    "Seek": ("merq.engine.reading", "Seek"),
-    "Share": ("merq.engine.opening", "Share"),
+    "Seek": ("merq.model.selecting", "Seek"),
+    "Share": ("merq.model.access", "Share"),
     "Transaction": ("merq.client.transactions", "Transaction"),
     "open": ("merq.client.manager", "open_manager"),
 }

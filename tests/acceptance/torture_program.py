@@ -158,7 +158,7 @@ def opened(
 ) -> merq.Manager:
     """A queue manager with a clock of our own, and files that are small."""
     driver = Driver(FileDisk(folder), NAME, limits or Limits(), settings, clock)
-    return merq.Manager(driver, NAME)
+    return merq.Manager(driver)
 
 
 def path_of(queue: str) -> str:

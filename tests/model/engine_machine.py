@@ -10,15 +10,16 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from merq.engine.administration import QueueSettings
-from merq.engine.changes import Delivered, Result
+from merq.engine.changes import Result
 from merq.engine.cursor import Cursor
 from merq.engine.limits import Limits
 from merq.engine.queue import Queue as RealQueue
 from merq.engine.state import MEMORY, State
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.delivered import Delivered
 from merq.model.names import DirectName, parse_direct_name
+from merq.model.queue import QueueSettings
 from merq.wire.view import MessageView
 from model.checkpointed_world import CheckpointedWorld
 from model.reference_queue import IN_QUEUE, NEVER, OK, QUOTA_KB, TAKING_ROOM, Msg, Queue, Told, Tx

@@ -5,14 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from merq.engine.opening import Access
-from merq.engine.reading import (
-    ByCorrelationId,
-    ByMessageId,
-    First,
-    Selector,
-)
+from merq.engine.reading import Selector
 from merq.hresult import HResult
+from merq.model.access import Access
+from merq.model.selecting import ByCorrelationId, ByMessageId, First
 from merq.wire.build import Outline, build_packet
 from model.engine_machine import OUTGOING, PARTS, Both, destination, names, path_of, picks
 from model.reference_queue import (

@@ -5,15 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from merq.engine.reading import (
-    ByCorrelationId,
-    ByCursor,
-    ByLookup,
-    ByMessageId,
-    Seek,
-)
+from merq.engine.reading import ByCursor
 from merq.hresult import HResult
 from merq.model.names import FormatName, parse_direct_name
+from merq.model.selecting import ByCorrelationId, ByLookup, ByMessageId, Seek
 from model.engine_machine import OUTGOING, destination, names, path_of, picks
 from model.message_rules import MessageRules, lifetimes
 from model.reference_queue import (
@@ -81,7 +76,7 @@ class ReadingRules(MessageRules):
         request = self.call(
             None,
             lambda request: self.world.engine.end_receive(
-                request, self.number(queue.name), lookup_id, delete=delete
+                request, self.number(queue.name), [lookup_id], delete=delete
             ),
         )
         assert request is not None

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from merq.engine.opening import Access, Share
 from merq.hresult import HResult
+from merq.model.access import Access, Share
 
 NEVER: Final = 0xFFFFFFFF
 QUOTA_KB: Final = 2

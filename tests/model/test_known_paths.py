@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merq.engine.reading import First
+from merq.model.selecting import First
 from model.reference_queue import Read
 from model.test_manager_model import Engine
 

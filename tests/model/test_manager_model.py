@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from merq.engine.opening import Access, Share
+from merq.model.access import Access, Share
 from model.core_machine import Core
 from model.engine_machine import names, picks
 from model.reading_rules import ReadingRules

@@ -16,9 +16,9 @@ from zlib import crc32
 
 from merq.engine import records
 from merq.engine.positions import AVAILABLE
-from merq.engine.queue import QueueProperties
 from merq.engine.state import MEMORY, State
 from merq.engine.work import Phase, pack_transaction
+from merq.model.queue import QueueProperties
 from merq.store.log import SEGMENT_HEADER_SIZE, position_of, segment_name
 from merq.testing.disk import SimulatedDisk
 from merq.wire.view import MessageView

@@ -12,8 +12,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from merq.engine import records
-from merq.engine.changes import Answer, Delivered, Result
+from merq.engine.changes import Answer, Result
 from merq.errors import MessageQueueError
+from merq.model.delivered import Delivered
 from merq.wire.view import MessageView
 from simulation.manager_history import Fold, Frame, Key, expiry_in
 

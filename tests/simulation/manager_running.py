@@ -16,10 +16,11 @@ from uuid import UUID
 from merq.engine.changes import Answer
 from merq.engine.limits import Limits
 from merq.engine.positions import AVAILABLE
-from merq.engine.queue import KILOBYTE, UNLIMITED, QueueKind
+from merq.engine.queue import KILOBYTE
 from merq.engine.work import Sending
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.host import Checkpointing, Host, HostSettings
+from merq.model.queue import UNLIMITED, QueueKind
 from merq.store.inspection import inspect
 from merq.store.log import LogSettings, Syncing
 from merq.store.recovery import Identity

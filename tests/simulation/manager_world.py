@@ -12,13 +12,15 @@ from random import Random
 from typing import Literal
 
 from merq.engine import records
-from merq.engine.administration import FIRST_PRIVATE_NUMBER, QueueSettings
+from merq.engine.administration import FIRST_PRIVATE_NUMBER
 from merq.engine.positions import AVAILABLE, Place
-from merq.engine.queue import UNLIMITED, Queue, QueueKind
-from merq.engine.reading import ByLookup, ByMessageId, First, Selector
+from merq.engine.queue import Queue
+from merq.engine.reading import Selector
 from merq.engine.work import Phase
 from merq.errors import MessageQueueError, StoreFailed
 from merq.model.names import FormatName, parse_direct_name
+from merq.model.queue import UNLIMITED, QueueKind, QueueSettings
+from merq.model.selecting import ByLookup, ByMessageId, First
 from merq.testing.disk import PowerCut
 from merq.wire.build import Outline, build_packet
 from merq.wire.view import MessageView
@@ -311,7 +313,7 @@ class ManagerWorld(WatchedManager):
             self.ask(
                 Doing("end_receive", number, mark=(records.REMOVE, lookup_id), lookup_id=lookup_id),
                 lambda request: self.running.engine.end_receive(
-                    request, number, lookup_id, delete=delete
+                    request, number, [lookup_id], delete=delete
                 ),
             )
 

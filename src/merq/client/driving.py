@@ -1,33 +1,41 @@
-"""What queues and transactions need of who drives the engine: threads, or a simulated world."""
+"""What queues and transactions need of who carries their requests out.
+
+That is a queue manager in this process, one behind a socket, or one in a simulated world.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 from uuid import UUID
 
-from merq.engine.changes import Result
-from merq.engine.manager import QueueManager
-
-_T = TypeVar("_T")
+from merq.protocol.application.reports import Result
+from merq.protocol.application.requests import Request
 
 
 class Driving(Protocol):
-    """Asks the engine, and waits for what comes of it."""
-
-    engine: QueueManager
+    """Carries requests out, and waits for what comes of them."""
 
     @property
     def guid(self) -> UUID:
         """The queue manager's identifier."""
 
-    def run(
-        self, ask: Callable[[int], object], number: int = 0, timeout: float | None = 0
-    ) -> Result:
-        """Asks for something and waits for the answer; at this queue, up to so many seconds."""
+    @property
+    def name(self) -> str:
+        """The computer name that other names call the queue manager by."""
 
-    def look(self, ask: Callable[[QueueManager], _T]) -> _T:
-        """Asks for something that the engine answers at once."""
+    def ask(self, request: Request, timeout: float | None = 0) -> Result:
+        """Asks for something and waits for the answer.
+
+        Args:
+            request: What is asked for.
+            timeout: How long it waits for a message, in seconds; None is for ever.
+
+        Raises:
+            MessageQueueError: What was asked for cannot be; nothing was changed.
+        """
+
+    def begin(self) -> int:
+        """A new transaction; gives its number."""
 
     def close(self) -> None:
-        """Makes everything durable and gives the folder back."""
+        """Nothing more is asked; what is open is given back."""

@@ -12,12 +12,14 @@ from threading import TIMEOUT_MAX, Condition, Lock, Thread
 from typing import Final, TypeVar
 from uuid import UUID, uuid4
 
-from merq.engine.changes import Answer, Result
+from merq import __version__
+from merq.engine.changes import Answer
 from merq.engine.limits import Limits
-from merq.engine.manager import QueueManager
 from merq.errors import MerqError, MessageQueueError, StoreError, StoreFailed, StoreFull
-from merq.host import Host, HostSettings
+from merq.host import Desk, Hall, Host, HostSettings, Pending
 from merq.hresult import HResult
+from merq.protocol.application.reports import Result
+from merq.protocol.application.requests import Begin, Request
 from merq.store.disk import Disk
 from merq.store.recovery import Identity
 
@@ -47,6 +49,7 @@ class Driver:
         self._answers: dict[int, Result] = {}
         self._abandoned: set[int] = set()
         self._count = 0
+        self._transaction_count = 0
         self._syncing = False
         self._checkpointing = False
         self._maintaining = False
@@ -58,6 +61,7 @@ class Driver:
             fresh = Identity(store_id=uuid4(), created=int(clock()))
             self._host = Host(disk, fresh, name, limits, settings)
             self.engine = self._host.engine
+            self._desk = Desk(self._host, Hall(__version__, int(clock())))
             self._start()
         except BaseException:
             disk.unlock()
@@ -77,14 +81,24 @@ class Driver:
         """The queue manager's identifier."""
         return self.engine.state.guid
 
-    def run(
-        self, ask: Callable[[int], object], number: int = 0, timeout: float | None = 0
-    ) -> Result:
-        """Asks the engine for something and waits for the answer.
+    @property
+    def name(self) -> str:
+        """The computer name that other names call the queue manager by."""
+        return self.engine.state.name
+
+    def begin(self) -> int:
+        """A new transaction; gives its number."""
+        with self._turn:
+            self._transaction_count += 1
+            number = self._transaction_count
+        self.ask(Begin(number))
+        return number
+
+    def ask(self, request: Request, timeout: float | None = 0) -> Result:
+        """Asks for something and waits for the answer.
 
         Args:
-            ask: Called with the request's number, in this thread's turn.
-            number: The queue at which the request may have to wait.
+            request: What is asked for.
             timeout: How long it waits for a message, in seconds; None is for ever.
 
         Raises:
@@ -96,11 +110,13 @@ class Driver:
             if self._closed or self._failure is not None:
                 self._check()
             self._count += 1
-            request = self._count
-            self._feed(lambda: ask(request))
-            if request not in self._answers:
-                self._wait_for_answer(request, number, deadline)
-            result = self._answers.pop(request)
+            number = self._count
+            reply = self._feed(lambda: self._desk.perform(number, request))
+            if not isinstance(reply, Pending):
+                return reply
+            if number not in self._answers:
+                self._wait_for_answer(number, deadline)
+            result = self._answers.pop(number)
         if isinstance(result, MessageQueueError):
             raise result
         return result
@@ -127,12 +143,6 @@ class Driver:
         except BaseException as wrong:
             self._fail(StoreFailed(f"interrupted by {type(wrong).__name__}"))
             raise
-
-    def look(self, ask: Callable[[QueueManager], _T]) -> _T:
-        """Something that the engine answers at once, in this thread's turn."""
-        with self._turn:
-            self._check()
-            return self._feed(lambda: ask(self.engine))
 
     def close(self) -> None:
         """Makes everything durable and gives the folder back."""
@@ -179,15 +189,15 @@ class Driver:
         if self._failure is not None:
             raise StoreFailed(f"the queue manager must be opened anew: {self._failure}")
 
-    def _wait_for_answer(self, request: int, number: int, deadline: float | None) -> None:
+    def _wait_for_answer(self, request: int, deadline: float | None) -> None:
         try:
             while request not in self._answers:
-                self._wait(request, number, deadline)
+                self._wait(request, deadline)
         except BaseException:
-            self._abandon(request, number)
+            self._abandon(request)
             raise
 
-    def _abandon(self, request: int, number: int) -> None:
+    def _abandon(self, request: int) -> None:
         """Nobody is there any more for the answer: Ctrl-C while waiting.
 
         No message is spent on who has gone, unless its removal was on its way to the disk.
@@ -195,11 +205,10 @@ class Driver:
         if self._answers.pop(request, self) is not self or self._closed or self._failure:
             return
         self._abandoned.add(request)
-        queue = self.engine.state.queues.get(number)
-        if queue is not None and self.engine.readers.cancel(request, queue):
+        if self._desk.cancel(request):
             self._perform()
 
-    def _wait(self, request: int, number: int, deadline: float | None) -> None:
+    def _wait(self, request: int, deadline: float | None) -> None:
         """One step towards an answer: a sync, somebody else's sync, or the passing of time."""
         self._check()
         if self._syncing or self._quiet_wanted:
@@ -210,7 +219,7 @@ class Driver:
             remaining = TIMEOUT_MAX if deadline is None else deadline - time.monotonic()
             if remaining > 0:
                 self._turn.wait(min(remaining, TIMEOUT_MAX))
-            elif self.engine.cancel(request, number):
+            elif self._desk.cancel(request):
                 self._perform()
 
     def _sync(self) -> None:
@@ -244,7 +253,9 @@ class Driver:
         for answer in answers:
             if self._abandoned and answer.request in self._abandoned:
                 self._abandoned.remove(answer.request)
+                self._desk.settled(answer.request, None)
                 continue
+            self._desk.settled(answer.request, answer.result)
             self._answers[answer.request] = answer.result
         self._turn.notify_all()
 

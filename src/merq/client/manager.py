@@ -13,19 +13,30 @@ from merq.client.driving import Driving
 from merq.client.embedded import Driver
 from merq.client.messages import Message
 from merq.client.packets import destination_of, pack_copies
-from merq.client.queues import OutgoingQueue, Queue, id_text, message_of
+from merq.client.queues import OutgoingQueue, Queue, id_bytes, id_text, message_of, reports_of
 from merq.client.transactions import Transaction, number_within
-from merq.engine.administration import FIRST_PRIVATE_NUMBER, QueueSettings
+from merq.engine.administration import check_settings
 from merq.engine.limits import Limits
-from merq.engine.manager import QueueManager
-from merq.engine.opening import Access, Share
 from merq.engine.outgoing import parse_destination
-from merq.engine.queue import NULL_GUID, UNLIMITED, PrivacyLevel, QueueKind
 from merq.errors import MessageQueueError, NameSyntaxError
 from merq.host import HostSettings
 from merq.hresult import HResult
+from merq.model.access import Access, Share
 from merq.model.body import Value
 from merq.model.names import parse_path_name
+from merq.model.queue import NULL_GUID, UNLIMITED, PrivacyLevel, QueueSettings
+from merq.protocol.application.reports import QueueReport, Sighting, Status
+from merq.protocol.application.requests import (
+    AskStatus,
+    AskWhy,
+    CreateQueue,
+    Family,
+    FindQueue,
+    ListPrepared,
+    ListQueues,
+    OpenQueue,
+    SendTo,
+)
 from merq.store.disk import FileDisk
 
 
@@ -58,16 +69,14 @@ def open_manager(
     of_kind("limits", limits or Limits(), Limits)
     of_kind("settings", settings or HostSettings(), HostSettings)
     folder = path if isinstance(path, Path) else Path(of_kind("path", path, str))
-    driver = Driver(FileDisk(folder), computer, limits or Limits(), settings)
-    return Manager(driver, computer)
+    return Manager(Driver(FileDisk(folder), computer, limits or Limits(), settings))
 
 
 class Manager:
-    """A queue manager in this process. Use it in a `with` block, or close it."""
+    """A queue manager. Use it in a `with` block, or close it."""
 
-    def __init__(self, driver: Driving, name: str) -> None:
+    def __init__(self, driver: Driving) -> None:
         self._driver = driver
-        self.name = name
 
     def __enter__(self) -> Self:
         return self
@@ -81,6 +90,11 @@ class Manager:
         self.close()
 
     @property
+    def name(self) -> str:
+        """The computer name that other names call the queue manager by."""
+        return self._driver.name
+
+    @property
     def guid(self) -> UUID:
         """The queue manager's identifier, made once per folder."""
         return self._driver.guid
@@ -88,7 +102,22 @@ class Manager:
     @property
     def throttled(self) -> bool:
         """Whether disk or memory runs low and no message is taken until there is more."""
-        return self._driver.look(lambda engine: engine.state.throttled)
+        return self.status().throttled
+
+    def status(self) -> Status:
+        """How the queue manager is: what it holds, how long it runs, what runs low."""
+        result = self._driver.ask(AskStatus())
+        assert isinstance(result, Status)
+        return result
+
+    def why(self, message_id: str) -> list[Sighting]:
+        r"""Every place where the message `{guid}\n` is, a copy of it, or what was told about it.
+
+        A message that was received, and of which no journal keeps a copy, is nowhere.
+        """
+        result = self._driver.ask(AskWhy(id_bytes(message_id)))
+        assert isinstance(result, list)
+        return [each for each in result if isinstance(each, Sighting)]
 
     def close(self) -> None:
         """Makes everything durable and gives the folder back."""
@@ -144,20 +173,20 @@ class Manager:
             multicast_address=multicast_address,
         )
         of_kind("path_name", path_name, str)
-        identifier = uuid4()
-        number = self._driver.run(
-            lambda request: self._driver.engine.create_queue(
-                request, path_name, settings, identifier
-            )
-        )
+        check_settings(settings)
+        number = self._driver.ask(CreateQueue(path_name, settings, uuid4()))
         assert isinstance(number, int)
         return Queue(self._driver, number)
 
     def queue(self, path_name: str) -> Queue:
         r"""A queue that exists: private, `;JOURNAL`, or `.\system$;DEADLETTER` and its like."""
         of_kind("path_name", path_name, str)
-        number = self._driver.look(lambda engine: engine.find_queue(path_name).number)
-        return Queue(self._driver, number)
+        return Queue(self._driver, self._find(path_name))
+
+    def _find(self, path_name: str) -> int:
+        number = self._driver.ask(FindQueue(path_name))
+        assert isinstance(number, int)
+        return number
 
     def open_queue(
         self,
@@ -174,33 +203,24 @@ class Manager:
         of_kind("access", access, Access)
         of_kind("share", share, Share)
 
-        def opened(engine: QueueManager) -> tuple[int, int]:
-            queue = engine.find_queue(path_name)
-            return queue.number, engine.open_queue(queue.number, access, share).handle
-
-        number, handle = self._driver.look(opened)
+        number = self._find(path_name)
+        handle = self._driver.ask(OpenQueue(number, access, share))
+        assert isinstance(handle, int)
         return Queue(self._driver, number, handle)
 
     def queues(self) -> list[Queue]:
         """The private queues, without those that every queue manager has."""
+        return [Queue(self._driver, each.properties.number) for each in self.reports()]
 
-        def numbers(engine: QueueManager) -> list[int]:
-            return [
-                number
-                for number, queue in engine.state.queues.items()
-                if queue.properties.kind is QueueKind.PRIVATE
-                and number >= FIRST_PRIVATE_NUMBER
-                and not queue.closing
-            ]
-
-        return [Queue(self._driver, number) for number in self._driver.look(numbers)]
+    def reports(self, family: Family = Family.PRIVATE) -> list[QueueReport]:
+        """The queues of a kind and how they stand, at one moment."""
+        of_kind("family", family, Family)
+        return reports_of(self._driver.ask(ListQueues(family)))
 
     def outgoing_queues(self) -> list[OutgoingQueue]:
         """Where messages to other computers wait; each destination has its own."""
-        numbers = self._driver.look(
-            lambda engine: [each.number for each in engine.outgoing_queues()]
-        )
-        return [OutgoingQueue(self._driver, number) for number in numbers]
+        found = self.reports(Family.OUTGOING)
+        return [OutgoingQueue(self._driver, each.properties.number) for each in found]
 
     # Messages.
 
@@ -227,15 +247,9 @@ class Manager:
         message = message_of(body, properties)
         names = parse_destination(of_kind("format_name", format_name, str))
         packets = pack_copies(message, tuple(map(destination_of, names)))
+        destinations = tuple(zip(map(str, names), packets, strict=True))
         transaction = number_within(tx, self._driver)
-        message_id = self._driver.run(
-            lambda request: self._driver.engine.send_to(
-                request,
-                list(zip(names, packets, strict=True)),
-                transaction,
-                dead_letter=message.dead_letter_queue,
-            )
-        )
+        message_id = self._driver.ask(SendTo(destinations, transaction, message.dead_letter_queue))
         assert isinstance(message_id, bytes)
         return id_text(message_id)
 
@@ -247,5 +261,6 @@ class Manager:
 
     def prepared_transactions(self) -> list[Transaction]:
         """Transactions that were prepared, also before a restart, and wait for how they end."""
-        found = self._driver.look(lambda engine: engine.transactions.prepared())
-        return [Transaction(self._driver, number, name) for name, number in found.items()]
+        found = self._driver.ask(ListPrepared())
+        assert isinstance(found, list)
+        return [Transaction(self._driver, 0, name) for name in found if isinstance(name, UUID)]

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Final, assert_never
 from uuid import UUID
 
-from merq.engine.changes import Delivered
 from merq.engine.property_types import check_types
 from merq.model.body import Value, decode_body
+from merq.model.delivered import Delivered
 from merq.model.message_class import MessageClass
 from merq.model.names import PrivateName, PublicName
 from merq.wire.headers import INFINITE

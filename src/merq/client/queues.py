@@ -14,23 +14,42 @@ from merq.client.driving import Driving
 from merq.client.messages import Message, ReceivedMessage
 from merq.client.packets import Packer, destination_of
 from merq.client.transactions import Transaction, number_within
-from merq.engine.changes import Delivered, Result
-from merq.engine.cursor import Cursor as EngineCursor
-from merq.engine.manager import QueueManager
+from merq.engine.administration import check_settings
 from merq.engine.outgoing import parse_destination
-from merq.engine.queue import OutgoingState, QueueProperties
-from merq.engine.reading import (
+from merq.errors import MerqError, MessageQueueError
+from merq.hresult import HResult
+from merq.model.body import Value
+from merq.model.delivered import Delivered
+from merq.model.queue import OutgoingState, QueueProperties, QueueSettings
+from merq.model.selecting import (
+    AtCursor,
     ByCorrelationId,
-    ByCursor,
     ByLookup,
     ByMessageId,
     First,
     Seek,
-    Selector,
+    Selection,
 )
-from merq.errors import MerqError, MessageQueueError
-from merq.hresult import HResult
-from merq.model.body import Value
+from merq.protocol.application.reports import QueueReport, Result
+from merq.protocol.application.requests import (
+    Alteration,
+    ChangeQueue,
+    CloseCursor,
+    CloseQueue,
+    CreateSubqueue,
+    DeleteQueue,
+    DescribeQueue,
+    Family,
+    ListQueues,
+    Move,
+    OpenCursor,
+    PauseQueue,
+    Purge,
+    Read,
+    ResumeQueue,
+    Send,
+)
+from merq.wire.build import Destination
 from merq.wire.properties import CORRELATION_ID_SIZE
 
 PEEKED_AT_ONCE = 100
@@ -76,7 +95,7 @@ class Queue:
             return f"<queue {self._number}: {gone}>"
 
     def __len__(self) -> int:
-        return self._driver.look(lambda engine: len(engine.queue(self._number).positions))
+        return self.report.messages
 
     def __enter__(self) -> Self:
         return self
@@ -92,15 +111,27 @@ class Queue:
     def close(self) -> None:
         """Ends an opening by `Manager.open_queue`; for others there is nothing to close."""
         if self._handle and not self._is_closed:
-            self._driver.look(lambda engine: engine.close_queue(self._handle))
+            self._driver.ask(CloseQueue(self._handle))
             self._is_closed = True
 
     # What it is.
 
     @property
+    def number(self) -> int:
+        """Its number on its queue manager, which no other queue ever has."""
+        return self._number
+
+    @property
+    def report(self) -> QueueReport:
+        """The queue and how it stands: messages, readers, what came and went."""
+        report = self._driver.ask(DescribeQueue(self._number))
+        assert isinstance(report, QueueReport)
+        return report
+
+    @property
     def properties(self) -> QueueProperties:
         """Everything that was set about the queue."""
-        return self._driver.look(lambda engine: engine.queue(self._number).properties)
+        return self.report.properties
 
     @property
     def path_name(self) -> str:
@@ -132,9 +163,8 @@ class Queue:
                     f"{name} cannot be changed; these can: {', '.join(sorted(_PROPERTY_NAMES))}",
                 )
         changed = {_PROPERTY_NAMES[name]: value for name, value in properties.items()}
-        self._driver.run(
-            lambda request: self._driver.engine.change_queue(request, self._number, changed)
-        )
+        check_settings(QueueSettings(**changed))
+        self._driver.ask(ChangeQueue(self._number, Alteration(**changed)))
 
     # Sending.
 
@@ -195,27 +225,16 @@ class Queue:
 
     def _send(self, packets: list[bytes], dead_letter: str, tx: Transaction | None) -> bytes:
         transaction = number_within(tx, self._driver)
-        engine = self._driver.engine
-        ids = self._driver.run(
-            lambda request: engine.send(
-                request,
-                self._number,
-                packets,
-                transaction,
-                dead_letter=dead_letter,
-                handle=self._handle,
-            )
-        )
+        ids = self._driver.ask(Send(self._number, packets, transaction, dead_letter, self._handle))
         assert isinstance(ids, bytes)
         return ids
 
     def _find_packer(self) -> Packer:
-        self._packer = self._driver.look(self._new_packer)
+        self._packer = Packer(self._destination())
         return self._packer
 
-    def _new_packer(self, engine: QueueManager) -> Packer:
-        path = engine.queue(self._number).properties.path_name
-        return Packer(f"OS:{engine.state.name}{path[1:]}")
+    def _destination(self) -> Destination:
+        return f"OS:{self._driver.name}{self.path_name[1:]}"
 
     # Receiving.
 
@@ -257,24 +276,18 @@ class Queue:
         return _one(self._receive(_lookup(lookup_id, seek), 0, tx))
 
     def _receive(
-        self, selector: Selector, timeout: float | None, tx: Transaction | None, most: int = 0
+        self, selection: Selection, timeout: float | None, tx: Transaction | None, most: int = 0
     ) -> Result:
         check_timeout(timeout)
-        transaction = number_within(tx, self._driver)
-        engine = self._driver.engine
-        return self._driver.run(
-            lambda request: engine.receive(
-                request,
-                self._number,
-                selector,
-                wait=timeout is None or timeout > 0,
-                transaction=transaction,
-                most=most,
-                handle=self._handle,
-            ),
+        request = Read(
             self._number,
-            timeout,
+            selection,
+            wait=timeout is None or timeout > 0,
+            transaction=number_within(tx, self._driver),
+            most=most,
+            handle=self._handle,
         )
+        return self._driver.ask(request, timeout)
 
     # Peeking.
 
@@ -313,21 +326,17 @@ class Queue:
             yield from messages
             lookup_id, seek = messages[-1].lookup_id, Seek.NEXT
 
-    def _peek(self, selector: Selector, timeout: float | None, most: int = 0) -> Result:
+    def _peek(self, selection: Selection, timeout: float | None, most: int = 0) -> Result:
         check_timeout(timeout)
-        engine = self._driver.engine
-        return self._driver.run(
-            lambda request: engine.peek(
-                request,
-                self._number,
-                selector,
-                wait=timeout is None or timeout > 0,
-                most=most,
-                handle=self._handle,
-            ),
+        request = Read(
             self._number,
-            timeout,
+            selection,
+            peek=True,
+            wait=timeout is None or timeout > 0,
+            most=most,
+            handle=self._handle,
         )
+        return self._driver.ask(request, timeout)
 
     def cursor(self) -> Cursor:
         """A cursor before the first message."""
@@ -337,31 +346,25 @@ class Queue:
 
     def purge(self) -> int:
         """Removes all messages; tells how many there were."""
-        result = self._driver.run(
-            lambda request: self._driver.engine.purge(request, self._number, self._handle)
-        )
+        result = self._driver.ask(Purge(self._number, self._handle))
         assert isinstance(result, int)
         return result
 
     def delete(self) -> None:
         """Removes the queue, its journal, its subqueues and everything in them."""
-        self._driver.run(lambda request: self._driver.engine.delete_queue(request, self._number))
+        self._driver.ask(DeleteQueue(self._number))
 
     def subqueue(self, name: str) -> Queue:
         """A subqueue; it is made if it is not there, and goes at the next start if it is empty."""
         of_kind("name", name, str)
-        number = self._driver.run(
-            lambda request: self._driver.engine.create_subqueue(request, self._number, name)
-        )
+        number = self._driver.ask(CreateSubqueue(self._number, name))
         assert isinstance(number, int)
         return Queue(self._driver, number)
 
     def subqueues(self) -> list[Queue]:
         """The subqueues that there are."""
-        numbers = self._driver.look(
-            lambda engine: [each.number for each in engine.queue(self._number).subqueues.values()]
-        )
-        return [Queue(self._driver, number) for number in numbers]
+        found = reports_of(self._driver.ask(ListQueues(Family.SUBQUEUES, self._number)))
+        return [Queue(self._driver, each.properties.number) for each in found]
 
     def move(
         self, message: ReceivedMessage | int, to: Queue, *, tx: Transaction | None = None
@@ -375,11 +378,7 @@ class Queue:
         lookup_id = of_kind("message", message, int)
         transaction = number_within(tx, self._driver)
         target = of_kind("to", to, Queue).number_for(self._driver)
-        self._driver.run(
-            lambda request: self._driver.engine.move(
-                request, self._number, lookup_id, target, transaction, handle=self._handle
-            )
-        )
+        self._driver.ask(Move(self._number, lookup_id, target, transaction, self._handle))
 
     def number_for(self, driver: Driving) -> int:
         """Its number, for the queue manager that it belongs to.
@@ -401,75 +400,61 @@ class Cursor:
         self._driver = driver
         self._number = number
         self._handle = handle
-        self._cursor: EngineCursor = driver.look(lambda engine: engine.open_cursor(number, handle))
+        cursor = driver.ask(OpenCursor(number, handle))
+        assert isinstance(cursor, int)
+        self._cursor = cursor
         self._is_closed = False
 
     def peek(self, *, timeout: float | None = 0) -> ReceivedMessage:
         """The message at the cursor, which stays; at first, the first message."""
-        return self._peek(timeout, next_one=False)
+        return self._read(timeout, peek=True)
 
     def peek_next(self, *, timeout: float | None = 0) -> ReceivedMessage:
         """Moves on to the next message, which stays."""
-        return self._peek(timeout, next_one=True)
+        return self._read(timeout, peek=True, next_one=True)
 
     def receive(
         self, *, timeout: float | None = 0, tx: Transaction | None = None
     ) -> ReceivedMessage:
         """Takes the message at the cursor, or the next one if that was taken."""
-        self._check(timeout)
-        transaction = number_within(tx, self._driver)
-        return _one(
-            self._driver.run(
-                lambda request: self._driver.engine.receive(
-                    request,
-                    self._number,
-                    ByCursor(self._cursor),
-                    wait=timeout is None or timeout > 0,
-                    transaction=transaction,
-                    handle=self._handle,
-                ),
-                self._number,
-                timeout,
-            )
-        )
+        return self._read(timeout, transaction=number_within(tx, self._driver))
 
     def close(self) -> None:
         """The cursor is not needed any more; who waits through it is told so."""
         if not self._is_closed:
             self._is_closed = True
-            number, handle = self._number, self._handle
-            self._driver.look(lambda engine: engine.close_cursor(number, self._cursor, handle))
+            self._driver.ask(CloseCursor(self._cursor))
 
-    def _check(self, timeout: float | None) -> None:
+    def _read(
+        self,
+        timeout: float | None,
+        *,
+        peek: bool = False,
+        next_one: bool = False,
+        transaction: int = 0,
+    ) -> ReceivedMessage:
         check_timeout(timeout)
         if self._is_closed:
             raise MessageQueueError(
                 HResult.MQ_ERROR_INVALID_HANDLE, "the cursor was closed: open another"
             )
-
-    def _peek(self, timeout: float | None, *, next_one: bool) -> ReceivedMessage:
-        self._check(timeout)
-        return _one(
-            self._driver.run(
-                lambda request: self._driver.engine.peek(
-                    request,
-                    self._number,
-                    ByCursor(self._cursor, next_one=next_one),
-                    wait=timeout is None or timeout > 0,
-                    handle=self._handle,
-                ),
-                self._number,
-                timeout,
-            )
+        request = Read(
+            self._number,
+            AtCursor(self._cursor, next_one),
+            peek=peek,
+            wait=timeout is None or timeout > 0,
+            transaction=transaction,
+            handle=self._handle,
         )
+        return _one(self._driver.ask(request, timeout))
 
 
 class OutgoingQueue(Queue):
     """Where messages to a queue on another computer wait."""
 
-    def _new_packer(self, engine: QueueManager) -> Packer:
-        (name,) = parse_destination(engine.queue(self._number).properties.path_name)
-        return Packer(destination_of(name))
+    def _destination(self) -> Destination:
+        (name,) = parse_destination(self.path_name)
+        return destination_of(name)
 
     @property
     def destination(self) -> str:
@@ -479,15 +464,15 @@ class OutgoingQueue(Queue):
     @property
     def state(self) -> OutgoingState:
         """How far it is with reaching the destination."""
-        return self._driver.look(lambda engine: engine.queue(self._number).state)
+        return self.report.state
 
     def pause(self) -> None:
         """Nothing leaves the queue until it is resumed."""
-        self._driver.look(lambda engine: engine.pause(self._number))
+        self._driver.ask(PauseQueue(self._number))
 
     def resume(self) -> None:
         """Messages may leave the queue again."""
-        self._driver.look(lambda engine: engine.resume(self._number))
+        self._driver.ask(ResumeQueue(self._number))
 
 
 def message_of(body: Value | Message, properties: dict[str, Any]) -> Message:
@@ -505,6 +490,12 @@ def _refuse_both(properties: dict[str, Any]) -> None:
         )
 
 
+def reports_of(result: Result) -> list[QueueReport]:
+    """An answer that has to be about queues."""
+    assert isinstance(result, list)
+    return [each for each in result if isinstance(each, QueueReport)]
+
+
 def _one(result: Result) -> ReceivedMessage:
     assert isinstance(result, Delivered)
     return ReceivedMessage(result)
@@ -512,7 +503,7 @@ def _one(result: Result) -> ReceivedMessage:
 
 def _several(result: Result) -> list[ReceivedMessage]:
     assert isinstance(result, list)
-    return [ReceivedMessage(each) for each in result]
+    return [ReceivedMessage(each) for each in result if isinstance(each, Delivered)]
 
 
 def _lookup(lookup_id: int, seek: Seek) -> ByLookup:

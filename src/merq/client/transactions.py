@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 from uuid import UUID, uuid4
@@ -11,6 +10,7 @@ from merq.client.arguments import of_kind
 from merq.client.driving import Driving
 from merq.errors import MerqError, MessageQueueError
 from merq.hresult import HResult
+from merq.protocol.application.requests import End, Ending, EndPrepared, Prepare
 
 
 class Transaction:
@@ -23,9 +23,7 @@ class Transaction:
         self, driver: Driving, number: int | None = None, name: UUID | None = None
     ) -> None:
         self._driver = driver
-        self._number = (
-            driver.look(lambda engine: engine.transactions.begin()) if number is None else number
-        )
+        self._number = driver.begin() if number is None else number
         self._name = name
         self._ended = False
 
@@ -35,7 +33,7 @@ class Transaction:
 
     @property
     def number(self) -> int:
-        """Its number, for as long as the queue manager is open."""
+        """Its number among those of this program; 0 for one that was prepared earlier."""
         return self._number
 
     @property
@@ -52,19 +50,17 @@ class Transaction:
             name: Under which it is found again; a new one if none is given.
         """
         chosen = uuid4() if name is None else of_kind("name", name, UUID)
-        self._driver.run(
-            lambda request: self._driver.engine.transactions.prepare(request, self._number, chosen)
-        )
+        self._driver.ask(Prepare(self._number, chosen))
         self._name = chosen
         return chosen
 
     def commit(self) -> None:
         """Everything happens, durably."""
-        self._end(self._driver.engine.transactions.commit)
+        self._end(Ending.COMMIT)
 
     def abort(self) -> None:
         """Nothing happens; what was received goes back to its place."""
-        self._end(self._driver.engine.transactions.abort)
+        self._end(Ending.ABORT)
 
     def within(self, driver: Driving) -> int:
         """Its number, for the queue manager that it belongs to.
@@ -79,13 +75,18 @@ class Transaction:
             )
         return self._number
 
-    def _end(self, end: Callable[[int, int], None]) -> None:
-        def ask(request: int) -> None:
-            end(request, self._number)
-            # Over, whatever the disk says: what fails has not happened. What was prepared stays so.
-            self._ended = self._name is None
-
-        self._driver.run(ask)
+    def _end(self, ending: Ending) -> None:
+        if self._name is not None:
+            self._driver.ask(EndPrepared(self._name, ending))
+        else:
+            try:
+                self._driver.ask(End(self._number, ending))
+            except MerqError as wrong:
+                # Over, whatever was wrong: what fails has not happened, and cannot any more. But a
+                # queue that was deleted meanwhile only keeps it from committing.
+                code = wrong.code if isinstance(wrong, MessageQueueError) else 0
+                self._ended = code != HResult.MQ_ERROR_QUEUE_DELETED
+                raise
         self._ended = True
 
     def __enter__(self) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,15 +10,7 @@ from merq.engine import notices, records
 from merq.engine.changes import Answer, Change, DropStep, PurgeStep
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING
 from merq.engine.property_types import check_types
-from merq.engine.queue import (
-    NO_NOTE,
-    NULL_GUID,
-    UNLIMITED,
-    PrivacyLevel,
-    Queue,
-    QueueKind,
-    QueueProperties,
-)
+from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.readers import Readers
 from merq.engine.state import State
 from merq.engine.work import Phase
@@ -26,6 +18,13 @@ from merq.errors import MessageQueueError, NameSyntaxError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
 from merq.model.names import MulticastName, PathName, QueueScope, parse_format_name
+from merq.model.queue import (
+    UNLIMITED,
+    PrivacyLevel,
+    QueueKind,
+    QueueProperties,
+    QueueSettings,
+)
 from merq.wire.view import MessageView
 
 QUEUES_MAX: Final = 0x00FFFFFF
@@ -45,23 +44,6 @@ SYSTEM_QUEUES: Final = (
     (3, r".\private$\notify_queue$", QueueKind.PRIVATE, False),
     (4, r".\private$\order_queue$", QueueKind.PRIVATE, False),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSettings:
-    """What a queue's maker chooses; [MS-MQDMPR] 3.1.7.1.33 has the defaults."""
-
-    label: str = ""
-    transactional: bool = False
-    journaling: bool = False
-    quota: int = UNLIMITED
-    journal_quota: int = UNLIMITED
-    base_priority: int = 0
-    type_id: UUID = NULL_GUID
-    poison_after: int = 0
-    authenticate: bool = False
-    privacy_level: PrivacyLevel = PrivacyLevel.OPTIONAL
-    multicast_address: str = ""
 
 
 class Administration:

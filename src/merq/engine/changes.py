@@ -14,28 +14,12 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 from merq.engine.records import Entry
 from merq.errors import MessageQueueError
+from merq.model.delivered import Delivered
 
 if TYPE_CHECKING:
-    from merq.engine.queue import Note, Queue, QueueProperties
+    from merq.engine.queue import Note, Queue
     from merq.engine.work import Sending, Transaction
-
-
-@final
-class Delivered:
-    """A message as a reader gets it.
-
-    Attributes:
-        arrival: When it came into its queue, in seconds since 1970.
-        aborts: How often its receive was aborted before.
-    """
-
-    __slots__ = ("aborts", "arrival", "lookup_id", "packet")
-
-    def __init__(self, packet: bytes, lookup_id: int, arrival: int, aborts: int) -> None:
-        self.packet = packet
-        self.lookup_id = lookup_id
-        self.arrival = arrival
-        self.aborts = aborts
+    from merq.model.queue import QueueProperties
 
 
 Result: TypeAlias = Delivered | list[Delivered] | int | bytes | MessageQueueError | None

@@ -6,9 +6,9 @@ import reprlib
 from dataclasses import dataclass
 from typing import Final
 
-from merq.engine.queue import UNLIMITED
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.queue import UNLIMITED
 
 LIMIT_MAX: Final = (1 << 63) - 1
 

@@ -7,19 +7,19 @@ request that cannot be is refused by an exception before anything has changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
 from merq.engine import moving, notices, outgoing
-from merq.engine.administration import Administration, QueueSettings
+from merq.engine.administration import Administration
 from merq.engine.changes import Answer, Change, Effect
 from merq.engine.cursor import Cursor
 from merq.engine.limits import Limits
-from merq.engine.opening import CURSORS_MAX, Access, Descriptor, Opened, Share, check_use
+from merq.engine.opening import CURSORS_MAX, Descriptor, Opened, check_use
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, PURGE_PENDING
-from merq.engine.queue import NO_NOTE, OutgoingState, Queue, QueueKind
+from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.readers import Readers
 from merq.engine.reading import Selector, WaitingRead
 from merq.engine.replay import replay
@@ -29,8 +29,10 @@ from merq.engine.transactions import Transactions
 from merq.engine.work import Moving
 from merq.errors import MessageQueueError, NameSyntaxError
 from merq.hresult import HResult
+from merq.model.access import Access, Share
 from merq.model.message_class import MessageClass
 from merq.model.names import FormatName, PathName, parse_path_name
+from merq.model.queue import OutgoingState, QueueKind, QueueSettings
 from merq.wire.view import MessageView
 
 
@@ -231,7 +233,7 @@ class QueueManager:
         """[MS-MQDMPR] 3.1.7.1.27: a message to where names lead; answers its id."""
         self.senders.send_to(request, destinations, transaction, dead_letter)
 
-    def receive(
+    def receive(  # noqa: PLR0913 - a receive has these
         self,
         request: int,
         number: int,
@@ -240,6 +242,7 @@ class QueueManager:
         wait: bool,
         transaction: int = 0,
         most: int = 0,
+        most_bytes: int = 0,
         handle: int = 0,
         held: bool = False,
     ) -> None:
@@ -251,6 +254,7 @@ class QueueManager:
             selector=selector,
             transaction=transaction,
             most=most,
+            most_bytes=most_bytes,
             handle=handle,
             held=held,
         )
@@ -264,19 +268,33 @@ class QueueManager:
         *,
         wait: bool,
         most: int = 0,
+        most_bytes: int = 0,
         handle: int = 0,
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.14, 3.1.7.1.15: a message that stays in its queue."""
         queue = self.queue(number)
         check_use(queue, Access.PEEK, self._descriptor(handle, number))
         reader = WaitingRead(
-            request=request, selector=selector, peek=True, most=most, handle=handle
+            request=request,
+            selector=selector,
+            peek=True,
+            most=most,
+            most_bytes=most_bytes,
+            handle=handle,
         )
         self.readers.read(queue, reader, wait=wait)
 
-    def end_receive(self, request: int, number: int, lookup_id: int, *, delete: bool) -> None:
-        """[MS-MQDMPR] 3.1.7.1.12: a message that was handed out and held goes, or goes back."""
-        self.readers.end_receive(request, self.queue(number), lookup_id, delete=delete)
+    def end_receive(
+        self, request: int, number: int, lookup_ids: Sequence[int], *, delete: bool
+    ) -> None:
+        """[MS-MQDMPR] 3.1.7.1.12: messages that were handed out and held go, or go back."""
+        self.readers.end_receive(request, self.queue(number), lookup_ids, delete=delete)
+
+    def give_back(self, number: int, lookup_ids: Iterable[int]) -> None:
+        """Whoever held these messages is gone: those that are still there go back."""
+        queue = self.state.queues.get(number)
+        if queue is not None:
+            self.readers.give_back(queue, lookup_ids)
 
     def move(
         self,

@@ -11,10 +11,11 @@ from uuid import UUID
 from merq.engine import records
 from merq.engine.changes import Answer, Change, MoveStep
 from merq.engine.positions import AVAILABLE, LOCKED, Place
-from merq.engine.queue import UNLIMITED, Queue, QueueKind, QueueProperties
+from merq.engine.queue import Queue
 from merq.engine.state import MEMORY, State
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.queue import UNLIMITED, QueueKind, QueueProperties
 
 FIRST_SUBQUEUE_NUMBER: Final = 0x40000000
 SUBQUEUES_MAX: Final = 0x00FFFFFF

@@ -11,11 +11,12 @@ from typing import Final
 from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveStep
 from merq.engine.positions import Place
-from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue, QueueKind
+from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue
 from merq.engine.state import MEMORY, State
 from merq.errors import NameSyntaxError
 from merq.model.message_class import MessageClass
 from merq.model.names import DirectName, parse_direct_name, parse_path_name
+from merq.model.queue import QueueKind
 from merq.wire.build import Outline, build_packet
 from merq.wire.queues import DIRECT
 from merq.wire.view import MessageView
@@ -146,7 +147,9 @@ def lost(
     if queue.properties.kind in KEEPING or note.kept:
         return
     if view.negative_journaling:
-        _keep(state, change, _dead_letter_queue(state, view, note), view)
+        # The copy says why it is there: applications read the reason from its class, as with MSMQ.
+        copy = MessageView(view.with_class(reason))
+        _keep(state, change, _dead_letter_queue(state, view, note), copy)
     wanted = NEGATIVE_RECEIVE if reason & _ABOUT_RECEIVING else NEGATIVE_ARRIVAL
     if view.acknowledgments & wanted:
         _acknowledge(state, change, view, reason)

@@ -7,37 +7,19 @@ as if the queue were opened for it alone, shared with everybody, and closed agai
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Final
 
 from merq.engine.cursor import Cursor
 from merq.engine.queue import Queue
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.access import Access, Share
 
 DESCRIPTORS_MAX: Final = 100_000
 """Queues that are open at the same time, each as often as it is opened."""
 
 CURSORS_MAX: Final = 10_000
 """Cursors of one opened queue."""
-
-
-class Access(Enum):
-    """[MS-MQDMPR] 3.1.1.17: QueueAccessType, what an opened queue may be used for."""
-
-    RECEIVE = "receive"
-    SEND = "send"
-    PEEK = "peek"
-    MOVE = "move"
-    RECEIVE_ADMIN = "receive (administration)"
-    PEEK_ADMIN = "peek (administration)"
-
-
-class Share(Enum):
-    """[MS-MQDMPR] 3.1.1.17: QueueShareMode, what others may do meanwhile."""
-
-    DENY_NONE = "deny none"
-    DENY_RECEIVE = "deny receive"
 
 
 RECEIVING: Final = frozenset({Access.RECEIVE, Access.RECEIVE_ADMIN})

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine.changes import Change
-from merq.engine.queue import OutgoingState, Queue, QueueKind, QueueProperties
+from merq.engine.queue import Queue
 from merq.engine.state import State
 from merq.errors import MessageQueueError, NameSyntaxError
 from merq.hresult import HResult
@@ -22,6 +22,7 @@ from merq.model.names import (
     PublicName,
     parse_format_name,
 )
+from merq.model.queue import OutgoingState, QueueKind, QueueProperties
 
 FIRST_OUTGOING_NUMBER: Final = 0x20000000
 OUTGOING_MAX: Final = 100_000

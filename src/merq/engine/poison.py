@@ -11,8 +11,9 @@ from typing import Final
 from merq.engine import moving, notices, records
 from merq.engine.changes import Change, MoveStep, PurgeStep
 from merq.engine.positions import Place
-from merq.engine.queue import Note, Queue, QueueKind
+from merq.engine.queue import Note, Queue
 from merq.engine.state import State
+from merq.model.queue import QueueKind
 
 POISON: Final = "poison"
 """The subqueue."""

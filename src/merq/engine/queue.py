@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from collections import deque
-from dataclasses import asdict, dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merq.engine.identifiers import MessageIds
 from merq.engine.positions import NEVER, PositionList
 from merq.model.names import PathName, parse_path_name
+from merq.model.queue import UNLIMITED, OutgoingState, QueueKind, QueueProperties
 
 if TYPE_CHECKING:
     from merq.engine.opening import Descriptor
     from merq.engine.reading import WaitingRead
 
-UNLIMITED: Final = 0xFFFFFFFF
-"""[MS-MQDMPR] 3.1.7.1.33: the quota of a queue that has none."""
-
 KILOBYTE: Final = 1024
-NULL_GUID: Final = UUID(int=0)
 
 _TIMES: Final = struct.Struct("<II")
 _U32: Final = struct.Struct("<I")
-
-
-class QueueKind(Enum):
-    """What a queue is for; [MS-MQDMPR] 3.1.1.2 has the first two as QueueType."""
-
-    PRIVATE = "private"
-    SYSTEM = "system"
-    JOURNAL = "journal"
-    SUBQUEUE = "subqueue"
-    OUTGOING = "outgoing"
-
-
-class PrivacyLevel(Enum):
-    """[MS-MQDMPR] 3.1.1.2: which messages a queue takes, by whether their bodies are encrypted."""
-
-    NONE = 0
-    OPTIONAL = 1
-    BODY = 2
-
-
-class OutgoingState(Enum):
-    """[MS-MQDMPR] 3.1.1.3: how far an outgoing queue is with reaching its destination."""
-
-    CONNECTED = "connected"
-    DISCONNECTED = "disconnected"
-    DISCONNECTING = "disconnecting"
-    INACTIVE = "inactive"
-    LOCKED = "locked"
-    NEED_VALIDATION = "need validation"
-    WAITING = "waiting"
-    ON_HOLD = "on hold"
 
 
 class Note(NamedTuple):
@@ -83,58 +45,6 @@ KEEPING: Final = frozenset({QueueKind.SYSTEM, QueueKind.JOURNAL})
 """Queues in which messages do not expire."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueProperties:
-    """[MS-MQDMPR] 3.1.1.2, 3.1.7.1.33: the attributes of a queue that survive, with their defaults.
-
-    Attributes:
-        number: Identifies the queue on this queue manager, PrivateQueueNumber for private ones.
-        path_name: Its path name; the destination's format name for an outgoing queue.
-        owner: The queue that a journal or subqueue belongs to, 0 for others.
-        quota: The most that its messages may take, in kilobytes.
-        poison_after: After how many aborted receives a message moves to the subqueue `poison`; 0
-            is never.
-    """
-
-    number: int
-    path_name: str
-    kind: QueueKind
-    identifier: UUID
-    created: int
-    modified: int
-    owner: int = 0
-    label: str = ""
-    type_id: UUID = NULL_GUID
-    transactional: bool = False
-    journaling: bool = False
-    quota: int = UNLIMITED
-    journal_quota: int = UNLIMITED
-    authenticate: bool = False
-    privacy_level: PrivacyLevel = PrivacyLevel.OPTIONAL
-    base_priority: int = 0
-    multicast_address: str = ""
-    poison_after: int = 0
-
-    def to_bytes(self) -> bytes:
-        """As the log keeps them."""
-        values = asdict(self)
-        values["kind"] = self.kind.value
-        values["privacy_level"] = self.privacy_level.value
-        values["identifier"] = str(self.identifier)
-        values["type_id"] = str(self.type_id)
-        return json.dumps(values, separators=(",", ":"), sort_keys=True).encode("utf-8")
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> QueueProperties:
-        """What `to_bytes` wrote."""
-        values: dict[str, Any] = json.loads(data)
-        values["kind"] = QueueKind(values["kind"])
-        values["privacy_level"] = PrivacyLevel(values["privacy_level"])
-        values["identifier"] = UUID(values["identifier"])
-        values["type_id"] = UUID(values["type_id"])
-        return cls(**values)
-
-
 class Queue:
     """[MS-MQDMPR] 3.1.1.2, 3.1.1.3: a queue at work.
 
@@ -149,15 +59,19 @@ class Queue:
         descriptors: Who has it open.
         closing: Its deletion is under way; nothing more can be asked of it.
         state: How far an outgoing queue is; it has no meaning for others.
+        arrived: How many messages came since the queue manager was started.
+        left: How many left since then.
     """
 
     __slots__ = (
+        "arrived",
         "by_message_id",
         "closing",
         "descriptors",
         "expired",
         "held",
         "journal",
+        "left",
         "notes",
         "path",
         "positions",
@@ -185,6 +99,8 @@ class Queue:
         self.descriptors: dict[int, Descriptor] = {}
         self.closing = False
         self.state = OutgoingState.INACTIVE
+        self.arrived = 0
+        self.left = 0
 
     @property
     def number(self) -> int:

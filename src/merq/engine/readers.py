@@ -6,29 +6,24 @@ that nobody gets it a second time after a crash. Whoever waits is served in the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from merq.engine import notices
-from merq.engine.changes import Answer, Change, Delivered
+from merq.engine.changes import Answer, Change
 from merq.engine.cursor import Cursor, Outcome
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING, Place
 from merq.engine.queue import Queue
-from merq.engine.reading import (
-    ByCorrelationId,
-    ByCursor,
-    ByLookup,
-    ByMessageId,
-    First,
-    Seek,
-    WaitingRead,
-)
+from merq.engine.reading import ByCursor, WaitingRead
 from merq.engine.sending import MESSAGES_AT_ONCE_MAX
 from merq.engine.state import State
 from merq.engine.transactions import OPERATIONS_MAX, Transactions
 from merq.engine.work import Receiving
 from merq.errors import MessageQueueError, ReceiveTimeout, StoreError
 from merq.hresult import HResult
+from merq.model.delivered import Delivered
 from merq.model.message_class import MessageClass
+from merq.model.selecting import ByCorrelationId, ByLookup, ByMessageId, First, Seek
 from merq.wire.view import MessageView
 
 
@@ -61,15 +56,34 @@ class Readers:
             )
         self._read_or_wait(queue, reader, wait=wait)
 
-    def end_receive(self, request: int, queue: Queue, lookup_id: int, *, delete: bool) -> None:
-        """[MS-MQDMPR] 3.1.7.1.12: what becomes of a message that was handed out and held."""
-        place = queue.positions.get(lookup_id)
-        if place is None or queue.held.get(lookup_id, True):
-            raise MessageQueueError(
-                HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
-                "the message was not handed out, or was given back already",
-            )
+    def end_receive(
+        self, request: int, queue: Queue, lookup_ids: Sequence[int], *, delete: bool
+    ) -> None:
+        """[MS-MQDMPR] 3.1.7.1.12: what becomes of messages that were handed out and held."""
+        for lookup_id in lookup_ids:
+            if queue.held.get(lookup_id, True) or queue.positions.get(lookup_id) is None:
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
+                    "the message was not handed out, or was given back already",
+                )
         change = Change()
+        for lookup_id in lookup_ids:
+            self._end_one(change, queue, lookup_id, delete=delete)
+        change.answers.append(Answer(request, None))
+        self._state.submit(change)
+
+    def give_back(self, queue: Queue, lookup_ids: Iterable[int]) -> None:
+        """Whoever held messages is gone; what was purged meanwhile goes for good."""
+        change = Change()
+        for lookup_id in lookup_ids:
+            if not queue.held.get(lookup_id, True):
+                self._end_one(change, queue, lookup_id, delete=False)
+        if change.steps:
+            self._state.submit(change)
+
+    def _end_one(self, change: Change, queue: Queue, lookup_id: int, *, delete: bool) -> None:
+        place = queue.positions.get(lookup_id)
+        assert place is not None, "it was looked at before"
         if place.state == PURGE_PENDING:
             notices.take(change, queue, place)
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
@@ -80,10 +94,8 @@ class Readers:
         else:
             del queue.held[lookup_id]
             self._state.give_back(queue, lookup_id)
-        if change.steps:
-            queue.held[lookup_id] = True
-        change.answers.append(Answer(request, None))
-        self._state.submit(change)
+            return
+        queue.held[lookup_id] = True
 
     def _read_or_wait(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
         """[MS-MQDMPR] 3.1.7.3.1: whoever finds nothing waits, if he may."""
@@ -184,6 +196,7 @@ class Readers:
         state = self._state
         change = Change()
         found: list[Delivered] = []
+        size = 0
         going: Place | None = place
         while going is not None:
             try:
@@ -208,7 +221,8 @@ class Readers:
                     notices.take(change, queue, going)
                     if not notices.is_quiet(queue, going.lookup_id, delivered.packet):
                         notices.received(state, change, queue, delivered.packet)
-            if len(found) >= reader.most:
+            size += len(delivered.packet)
+            if len(found) >= reader.most or 0 < reader.most_bytes <= size:
                 break
             if reader.peek:
                 going = queue.positions.after(going.lookup_id)

@@ -3,47 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TypeAlias
 
 from merq.engine.cursor import Cursor
-
-
-class Seek(Enum):
-    """[MS-MQDMPR] 3.1.1.17: MessageSeekAction, which message is meant relative to another."""
-
-    FIRST = "first"
-    PREVIOUS = "previous"
-    CURRENT = "current"
-    NEXT = "next"
-    LAST = "last"
-
-
-@dataclass(frozen=True, slots=True)
-class First:
-    """The first message that is available."""
-
-
-@dataclass(frozen=True, slots=True)
-class ByLookup:
-    """The message at a lookup identifier, or next to it."""
-
-    lookup_id: int
-    seek: Seek = Seek.CURRENT
-
-
-@dataclass(frozen=True, slots=True)
-class ByMessageId:
-    """The message with this identifier, 20 bytes."""
-
-    message_id: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ByCorrelationId:
-    """The first message with this correlation id, 20 bytes."""
-
-    correlation_id: bytes
+from merq.model.selecting import ByCorrelationId, ByLookup, ByMessageId, First
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +26,8 @@ class WaitingRead:
 
     Attributes:
         most: How many messages it takes at once, 0 for one that is answered alone.
+        most_bytes: No further message is added once their packets have so many bytes; 0 for no
+            such limit.
         handle: The opening through which it reads, 0 if there is none.
         held: [MS-MQDMPR] 3.1.7.1.11: the message stays, locked, until the reader says what becomes
             of it.
@@ -73,5 +38,6 @@ class WaitingRead:
     peek: bool = False
     transaction: int = 0
     most: int = 0
+    most_bytes: int = 0
     handle: int = 0
     held: bool = False

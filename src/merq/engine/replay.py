@@ -11,9 +11,10 @@ from uuid import UUID
 
 from merq.engine import records
 from merq.engine.positions import AVAILABLE
-from merq.engine.queue import Note, QueueProperties
+from merq.engine.queue import Note
 from merq.engine.state import State
 from merq.engine.work import Sending, Transaction, unpack_transaction
+from merq.model.queue import QueueProperties
 
 
 def replay(state: State, kind: int, data: memoryview, position: int) -> None:

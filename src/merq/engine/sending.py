@@ -11,13 +11,14 @@ from typing import Final
 
 from merq.engine import notices, outgoing
 from merq.engine.changes import Answer, Change, StageStep
-from merq.engine.queue import Note, PrivacyLevel, Queue, QueueKind
+from merq.engine.queue import Note, Queue
 from merq.engine.state import State
 from merq.engine.transactions import Transactions
 from merq.engine.work import Sending, Transaction
 from merq.errors import MessageQueueError, NameSyntaxError, WireError
 from merq.hresult import HResult
 from merq.model.names import FormatName, PublicName, parse_path_name
+from merq.model.queue import PrivacyLevel, QueueKind
 from merq.wire.build import TRANSACTION_HEADER_SIZE, stamp
 from merq.wire.headers import PACKET_SIZE_MAX
 from merq.wire.view import MessageView

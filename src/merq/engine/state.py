@@ -19,7 +19,6 @@ from merq.engine.changes import (
     Answer,
     Change,
     DefineStep,
-    Delivered,
     DropStep,
     Effect,
     GiveBackStep,
@@ -39,10 +38,12 @@ from merq.engine.limits import Limits
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
-from merq.engine.queue import KILOBYTE, NO_NOTE, UNLIMITED, Note, Queue, QueueKind, QueueProperties
+from merq.engine.queue import KILOBYTE, NO_NOTE, Note, Queue
 from merq.engine.work import Phase, Sending, Transaction
 from merq.errors import MessageQueueError, StoreError
+from merq.model.delivered import Delivered
 from merq.model.names import LOCAL_COMPUTER, PathName
+from merq.model.queue import UNLIMITED, QueueKind, QueueProperties
 
 MEMORY: Final = 1 << 63
 """Set in the location of a packet that is not in the store: express messages."""
@@ -407,6 +408,7 @@ class State:
         if note is not None:
             queue.notes[step.lookup_id] = note
         kept = note is not None and note.kept
+        queue.arrived += 1
         self.insert(queue, step.lookup_id, location, packet, kept=kept)
 
     def insert(
@@ -445,6 +447,7 @@ class State:
 
     def _take_out(self, queue: Queue, lookup_id: int) -> Place:
         place = queue.positions.remove(lookup_id)
+        queue.left += 1
         queue.by_message_id.remove(place.key, lookup_id)
         if queue.held:
             queue.held.pop(lookup_id, None)
@@ -464,6 +467,7 @@ class State:
             target.notes[lookup_id] = note
         target.positions.add(place._replace(state=AVAILABLE))
         target.by_message_id.add(place.key, lookup_id)
+        target.arrived += 1
         if place.expires != NEVER:
             self.expiries.add(place.expires, target.number, lookup_id)
         self.awake.append(target)

@@ -107,6 +107,16 @@ class Transactions:
             )
         return found
 
+    def is_open(self, number: int) -> bool:
+        """Whether a transaction is under way and was not prepared."""
+        found = self._state.transactions.get(number)
+        return found is not None and found.phase is Phase.OPEN
+
+    def is_prepared(self, number: int) -> bool:
+        """Whether a transaction is prepared and has not been told how it ends."""
+        found = self._state.transactions.get(number)
+        return found is not None and found.phase is Phase.PREPARED
+
     def prepared(self) -> dict[UUID, int]:
         """The transactions that are prepared, by the names under which they were."""
         return {

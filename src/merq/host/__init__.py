@@ -1,9 +1,21 @@
 """The engine on a disk: its effects are performed, one call at a time, without threads or waiting.
 
 Who has threads, an event loop or a simulated world drives a `Host`: asks its engine for something,
-lets it perform what comes of that, syncs when there is something to sync, and gets answers.
+lets it perform what comes of that, syncs when there is something to sync, and gets answers. A
+`Desk` is where one client's requests are carried out.
 """
 
+from merq.host.desk import PENDING, Desk, Pending
 from merq.host.host import CHECKPOINT_BYTES, Checkpointing, Host, HostSettings
+from merq.host.reporting import Hall
 
-__all__ = ["CHECKPOINT_BYTES", "Checkpointing", "Host", "HostSettings"]
+__all__ = [
+    "CHECKPOINT_BYTES",
+    "PENDING",
+    "Checkpointing",
+    "Desk",
+    "Hall",
+    "Host",
+    "HostSettings",
+    "Pending",
+]

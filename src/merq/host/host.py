@@ -253,6 +253,11 @@ class Host:
         self.engine.watch_resources(self._room)
 
     @property
+    def room(self) -> int:
+        """Free bytes on the disk, as they were looked at last and used since."""
+        return self._room
+
+    @property
     def needs_upkeep(self) -> bool:
         """Whether the log has grown enough for a checkpoint, or the dead in it take needed room."""
         return self._grown >= self._growth or (self.is_short and self._has_many_dead())

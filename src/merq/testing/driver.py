@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from merq.engine.changes import Answer, Result
+from merq.engine.changes import Answer
 from merq.engine.limits import Limits
-from merq.engine.manager import QueueManager
 from merq.errors import MerqError, MessageQueueError, StoreFailed, StoreFull
-from merq.host import Host, HostSettings
+from merq.host import Desk, Hall, Host, HostSettings, Pending
 from merq.hresult import HResult
+from merq.protocol.application.reports import Result
+from merq.protocol.application.requests import Begin, Request
 from merq.store.recovery import Identity
 from merq.testing.disk import PowerCut, SimulatedDisk
 
@@ -51,6 +52,7 @@ class SimulatedDriver:
         self._clock = clock
         self._answers: dict[int, Result] = {}
         self._count = 0
+        self._transaction_count = 0
         self._failure: StoreFailed | None = None
         self._closed = False
         self._off = False
@@ -59,6 +61,7 @@ class SimulatedDriver:
             fresh = Identity(store_id=guids(), created=int(clock.now))
             self._host = Host(disk, fresh, name, limits, settings)
             self.engine = self._host.engine
+            self._desk = Desk(self._host, Hall("simulated", int(clock.now)))
             self._start(guids())
         except BaseException:
             disk.unlock()
@@ -72,21 +75,31 @@ class SimulatedDriver:
             raise
 
     @property
+    def name(self) -> str:
+        """The computer name that other names call the queue manager by."""
+        return self.engine.state.name
+
+    @property
     def guid(self) -> UUID:
         """The queue manager's identifier."""
         return self.engine.state.guid
 
     # What the client's classes ask for.
 
-    def run(
-        self, ask: Callable[[int], object], number: int = 0, timeout: float | None = 0
-    ) -> Result:
-        """Asks the engine for something; gives the answer, or raises it if it is an error.
+    def begin(self) -> int:
+        """A new transaction; gives its number."""
+        self._transaction_count += 1
+        number = self._transaction_count
+        self.ask(Begin(number))
+        return number
+
+    def ask(self, request: Request, timeout: float | None = 0) -> Result:
+        """Asks for something; gives the answer, or raises it if it is an error.
 
         Args:
-            ask: Called with the request's number.
-            number: The queue at which the request may have to wait.
-            timeout: How long it waits, in seconds of the world's time; None is for ever.
+            request: What is asked for.
+            timeout: How long it waits for a message, in seconds of the world's time; None is for
+                ever.
 
         Raises:
             WaitsForEver: Nothing can come, and the wait has no limit.
@@ -94,21 +107,18 @@ class SimulatedDriver:
         """
         self._check()
         self._count += 1
-        request = self._count
+        number = self._count
         deadline = None if timeout is None else self._clock.now + timeout
-        self._feed(lambda: ask(request))
-        while request not in self._answers:
-            self._feed(lambda: self._go_on(request, number, deadline))
+        reply = self._feed(lambda: self._desk.perform(number, request))
+        if not isinstance(reply, Pending):
+            return reply
+        while number not in self._answers:
+            self._feed(lambda: self._go_on(number, deadline))
         self._feed(self._maintain)
-        result = self._answers.pop(request)
+        result = self._answers.pop(number)
         if isinstance(result, MessageQueueError):
             raise result
         return result
-
-    def look(self, ask: Callable[[QueueManager], _T]) -> _T:
-        """Something that the engine answers at once."""
-        self._check()
-        return self._feed(lambda: ask(self.engine))
 
     def close(self) -> None:
         """Makes everything durable and gives the folder back; nothing to do if the power went."""
@@ -186,7 +196,7 @@ class SimulatedDriver:
             self._failure = StoreFailed(f"interrupted by {type(wrong).__name__}")
             raise
 
-    def _go_on(self, request: int, number: int, deadline: float | None) -> None:
+    def _go_on(self, request: int, deadline: float | None) -> None:
         """One step towards an answer: a sync, or a jump in time."""
         if self._host.has_unsynced:
             self._sync()
@@ -195,12 +205,12 @@ class SimulatedDriver:
         moment = None if due is None else due + 1.0
         if deadline is not None and (moment is None or deadline < moment):
             self._clock.now = max(self._clock.now, deadline)
-            self.engine.cancel(request, number)
+            self._desk.cancel(request)
         elif moment is not None:
             self._clock.now = max(self._clock.now, moment)
             self.engine.tick(int(self._clock.now))
         else:
-            self.engine.cancel(request, number)
+            self._desk.cancel(request)
             raise WaitsForEver(
                 "a receive or peek without a timeout found nothing, and nothing can come: there "
                 "are no other threads in a simulated world"
@@ -219,6 +229,7 @@ class SimulatedDriver:
     def _take(self, answers: list[Answer]) -> None:
         for answer in answers:
             assert answer.request not in self._answers, "a request has one answer"
+            self._desk.settled(answer.request, answer.result)
             self._answers[answer.request] = answer.result
 
     def _maintain(self) -> None:

@@ -33,8 +33,8 @@ SMALL: Final = HostSettings(
 class SimulatedManager(Manager):
     """A `merq.Manager` in a simulated world: the same methods, the same errors."""
 
-    def __init__(self, driver: SimulatedDriver, name: str) -> None:
-        super().__init__(driver, name)
+    def __init__(self, driver: SimulatedDriver) -> None:
+        super().__init__(driver)
         self._simulated = driver
 
     def checkpoint(self) -> None:
@@ -96,7 +96,7 @@ class SimulatedWorld:
         self._driver = SimulatedDriver(
             self._disk, self._name, self._clock, self._new_guid, self._limits, self._settings
         )
-        return SimulatedManager(self._driver, self._name)
+        return SimulatedManager(self._driver)
 
     def advance(self, seconds: float) -> None:
         """Puts the clock on; messages whose time is over leave their queues."""

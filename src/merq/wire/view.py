@@ -374,6 +374,11 @@ class MessageView:
         at = self._properties_at + 2
         return self.packet[at] | self.packet[at + 1] << 8
 
+    def with_class(self, message_class: int) -> bytes:
+        """The packet with another class: why the message is where it is."""
+        at = self._properties_at + 2
+        return self.packet[:at] + message_class.to_bytes(2, "little") + self.packet[at + 2 :]
+
     @property
     def correlation_id(self) -> bytes:
         """20 bytes that mean what the application wants, or the message acknowledged."""

@@ -15,6 +15,7 @@ from merq.client.manager import Manager
 from merq.client.queues import Cursor, OutgoingQueue
 from merq.client.transactions import Transaction
 from merq.errors import MessageQueueError
+from unit.client.using_managers import driver_of
 
 PLAIN, SAFE = r".\private$\plain", r".\private$\safe"
 REMOTE = r"DIRECT=OS:far\private$\orders"
@@ -101,7 +102,9 @@ def digest(manager: Manager) -> object:
             (state.taken_bytes, state.memory_bytes),
         )
 
-    return manager._driver.look(everything)
+    driver = driver_of(manager)
+    with driver._turn:
+        return everything(driver.engine)
 
 
 def check(bench: Bench, code: int, ask: Callable[[], object], said: str) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import merq
-from merq.engine.reading import Seek
 from merq.hresult import HResult
+from merq.model.selecting import Seek
 from unit.client.bad_input_bench import GUID, PLAIN, REMOTE, SAFE, Bench, check, opened_bench
 
 BODIES = "str, bytes, bool, int, float, UUID, datetime or None"

@@ -17,9 +17,9 @@ import merq
 from merq.client.embedded import Driver
 from merq.client.manager import Manager
 from merq.engine.limits import Limits
-from merq.engine.reading import Seek
 from merq.errors import MessageQueueError, StoreInUse
 from merq.hresult import HResult
+from merq.model.selecting import Seek
 from merq.testing.disk import SimulatedDisk
 from unit.client.using_managers import ORDERS, SMALL, driver_of, refused, waiting_at
 
@@ -391,7 +391,7 @@ def test_transactions_in_many_threads_move_every_message_once(manager: Manager) 
 def test_what_expires_goes_to_the_dead_letter_queue_even_if_nobody_asks(tmp_path: Path) -> None:
     now = [1_000_000_000.0]
     driver = Driver(SimulatedDisk(), "here", Limits(), SMALL, clock=lambda: now[0])
-    with Manager(driver, "here") as manager:
+    with Manager(driver) as manager:
         queue = manager.create_queue(ORDERS)
         queue.send("x", recoverable=True, dead_letter=True, time_to_be_received=5)
         now[0] += 6

@@ -14,9 +14,9 @@ import merq
 from merq.client.embedded import Driver
 from merq.client.manager import Manager
 from merq.engine.limits import Limits
-from merq.engine.reading import Seek
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.hresult import HResult
+from merq.model.selecting import Seek
 from merq.testing.disk import Operation, SimulatedDisk
 from unit.client.using_managers import (
     ORDERS,
@@ -35,7 +35,7 @@ def manager(tmp_path: Path) -> Iterator[Manager]:
 
 
 def on(disk: SimulatedDisk) -> Manager:
-    return Manager(Driver(disk, "here", Limits(), SMALL), "here")
+    return Manager(Driver(disk, "here", Limits(), SMALL))
 
 
 def test_a_sync_that_fails_fails_everybody_and_opening_again_mends_it() -> None:
@@ -79,7 +79,7 @@ def test_a_write_that_fails_wakes_those_who_wait() -> None:
 def test_a_failure_that_only_the_timekeeper_meets_is_told_to_the_next_who_asks() -> None:
     now = [1_000_000_000.0]
     disk = SimulatedDisk()
-    manager = Manager(Driver(disk, "here", Limits(), SMALL, clock=lambda: now[0]), "here")
+    manager = Manager(Driver(disk, "here", Limits(), SMALL, clock=lambda: now[0]))
     queue = manager.create_queue(ORDERS)
     queue.send("x", recoverable=True, time_to_be_received=5)
     disk.fail_next(Operation.SYNC)
@@ -181,7 +181,7 @@ def test_closing_answers_those_whose_messages_are_on_their_way_to_the_disk(
 
 def test_a_wasteful_log_on_a_full_disk_does_not_stop_the_queue_manager() -> None:
     disk = SimulatedDisk(reserves=False)
-    manager = Manager(Driver(disk, "here", Limits(), SMALL_CHECKPOINTS), "here")
+    manager = Manager(Driver(disk, "here", Limits(), SMALL_CHECKPOINTS))
     with manager:
         queue = manager.create_queue(ORDERS)
         queue.send("x" * 20_000, recoverable=True)

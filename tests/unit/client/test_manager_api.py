@@ -14,12 +14,12 @@ import merq
 from merq.client.manager import Manager
 from merq.client.messages import ACKNOWLEDGE_ARRIVAL
 from merq.engine.limits import Limits
-from merq.engine.opening import Access, Share
-from merq.engine.queue import OutgoingState
-from merq.engine.reading import Seek
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.access import Access, Share
 from merq.model.message_class import MessageClass
+from merq.model.queue import OutgoingState
+from merq.model.selecting import Seek
 from unit.client.using_managers import ORDERS, refused, waiting_at
 
 REMOTE = r"DIRECT=OS:far\PRIVATE$\orders"

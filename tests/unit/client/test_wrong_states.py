@@ -11,10 +11,10 @@ import pytest
 
 import merq
 from merq.client.queues import OutgoingQueue
-from merq.engine.opening import Access, Share
-from merq.engine.reading import Seek
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.access import Access, Share
+from merq.model.selecting import Seek
 from unit.client.bad_input_bench import GUID, PLAIN, REMOTE, SAFE, Bench, check, opened_bench
 
 Ask: TypeAlias = Callable[[Any], object]

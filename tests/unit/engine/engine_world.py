@@ -13,18 +13,20 @@ from uuid import UUID
 
 import pytest
 
-from merq.engine.administration import QueueSettings
-from merq.engine.changes import Answer, Change, Delivered, Result
+from merq.engine.changes import Answer, Change, Result
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
 from merq.engine.outgoing import parse_destination
-from merq.engine.reading import First, Selector
+from merq.engine.reading import Selector
 from merq.engine.records import PUT_HEADER_SIZE, Entry, read_put
 from merq.engine.sending import refusal
 from merq.engine.snapshot import restore_snapshot, take_snapshot
 from merq.errors import MessageQueueError, WireError
 from merq.hresult import HResult
+from merq.model.delivered import Delivered
 from merq.model.names import DirectName
+from merq.model.queue import QueueSettings
+from merq.model.selecting import First
 from merq.wire.build import Outline, build_packet
 from merq.wire.view import MessageView
 
@@ -254,7 +256,7 @@ class World:
     def end_hold(self, number: int, lookup_id: int, *, delete: bool) -> int:
         """The second half."""
         request = self.next_request()
-        self.engine.end_receive(request, number, lookup_id, delete=delete)
+        self.engine.end_receive(request, number, [lookup_id], delete=delete)
         self.perform()
         return request
 

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from merq.engine.administration import POISON_AFTER_MAX, QUEUE_LABEL_MAX, SYSTEM_QUEUES
-from merq.engine.queue import UNLIMITED, QueueKind
-from merq.engine.reading import ByLookup
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
+from merq.model.queue import UNLIMITED, QueueKind
+from merq.model.selecting import ByLookup
 from unit.engine.engine_world import START, World, refused
 
 ADMIN = r"OS:.\private$\admin"

@@ -141,7 +141,7 @@ def test_a_receipt_that_found_no_room_leaves_an_expired_message_to_expire() -> N
     number = world.create("orders")
     world.send(number, body=b"a", recoverable=True, time_to_be_received=10)
     request = world.next_request()
-    from merq.engine.reading import First
+    from merq.model.selecting import First
 
     world.engine.receive(request, number, First(), wait=False)
     world.engine.tick(world.now + 11)

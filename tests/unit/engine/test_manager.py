@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from merq.engine.administration import FIRST_PRIVATE_NUMBER, QueueSettings
+from merq.engine.administration import FIRST_PRIVATE_NUMBER
 from merq.engine.limits import Limits
-from merq.engine.reading import ByLookup, ByMessageId, First
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.queue import QueueSettings
+from merq.model.selecting import ByLookup, ByMessageId, First
 from unit.engine.engine_world import GUID, World
 
 

@@ -7,9 +7,10 @@ from functools import partial
 
 import pytest
 
-from merq.engine.opening import Access, Share
-from merq.engine.reading import ByCursor, First
+from merq.engine.reading import ByCursor
 from merq.hresult import HResult
+from merq.model.access import Access, Share
+from merq.model.selecting import First
 from unit.engine.conftest import Lower
 from unit.engine.engine_world import World, refused
 

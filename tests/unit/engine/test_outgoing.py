@@ -12,9 +12,9 @@ from merq.engine.notices import (
     POSITIVE_RECEIVE,
 )
 from merq.engine.outgoing import parse_destination
-from merq.engine.queue import OutgoingState, QueueKind
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
+from merq.model.queue import OutgoingState, QueueKind
 from unit.engine.conftest import Lower
 from unit.engine.engine_world import GUID, World, refused
 

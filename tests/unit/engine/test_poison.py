@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from merq.engine.poison import POISON
-from merq.engine.reading import ByLookup
 from merq.hresult import HResult
+from merq.model.selecting import ByLookup
 from unit.engine.engine_world import World
 
 NAME = UUID(int=0xBAD)

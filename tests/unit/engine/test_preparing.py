@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from merq.engine.reading import ByLookup
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
+from merq.model.selecting import ByLookup
 from unit.engine.engine_world import World, refused
 
 NAME = UUID("aaaaaaaa-0000-0000-0000-000000000001")

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from merq.engine.reading import (
-    ByCorrelationId,
-    ByCursor,
-    ByLookup,
-    ByMessageId,
-    First,
-    Seek,
-    Selector,
-)
+from merq.engine.reading import ByCursor, Selector
 from merq.errors import ReceiveTimeout
 from merq.hresult import HResult
+from merq.model.selecting import ByCorrelationId, ByLookup, ByMessageId, First, Seek
 from unit.engine.engine_world import World
 
 

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 
 from merq.engine import sending
-from merq.engine.changes import Delivered
 from merq.engine.limits import Limits
-from merq.engine.reading import ByLookup, ByMessageId, First, Seek
 from merq.hresult import HResult
+from merq.model.delivered import Delivered
+from merq.model.selecting import ByLookup, ByMessageId, First, Seek
 from merq.wire.build import Outline, TransactionPlace, build_packet
 from merq.wire.view import MessageView
 from unit.engine.conftest import Lower

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from merq.engine.limits import Limits
-from merq.engine.reading import ByLookup, Seek
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.selecting import ByLookup, Seek
 from unit.engine.conftest import Lower
 from unit.engine.engine_world import World
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from merq.engine.changes import Delivered
 from merq.engine.notices import NEGATIVE_RECEIVE, POSITIVE_RECEIVE
-from merq.engine.reading import ByCursor, ByLookup, Seek
+from merq.engine.reading import ByCursor
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.delivered import Delivered
 from merq.model.message_class import MessageClass
+from merq.model.selecting import ByLookup, Seek
 from unit.engine.engine_world import World, refused
 
 ADMIN = r"OS:.\private$\admin"

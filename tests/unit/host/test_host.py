@@ -8,16 +8,17 @@ from uuid import UUID
 
 import pytest
 
-from merq.engine.administration import QueueSettings
-from merq.engine.changes import Answer, Delivered, Result
+from merq.engine.changes import Answer, Result
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
 from merq.engine.outgoing import parse_destination
-from merq.engine.reading import First
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.host import Host, HostSettings
 from merq.hresult import HResult
+from merq.model.delivered import Delivered
 from merq.model.names import DirectName
+from merq.model.queue import QueueSettings
+from merq.model.selecting import First
 from merq.store.log import LogSettings
 from merq.store.recovery import Identity
 from merq.testing.disk import Operation, PowerCut, SimulatedDisk

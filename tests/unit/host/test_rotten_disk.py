@@ -34,7 +34,7 @@ class Rotting:
         self.disk = SimulatedDisk()
         self.clock = Clock()
         driver = Driver(self.disk, "here", Limits(disk_reserve_bytes=0), SETTINGS, clock=self.clock)
-        self.manager = Manager(driver, "here")
+        self.manager = Manager(driver)
         self.driver = driver
         self.queue: Queue = self.manager.create_queue(
             r".\private$\q", transactional=transactional, journal=True

@@ -1,0 +1,220 @@
+"""How queues and messages stand, told to people who ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from merq.engine import notices
+from merq.engine.administration import FIRST_PRIVATE_NUMBER
+from merq.engine.manager import QueueManager
+from merq.engine.positions import AVAILABLE, LOCKED, Place
+from merq.engine.queue import NO_NOTE, Queue
+from merq.engine.state import State
+from merq.engine.work import Sending
+from merq.errors import StoreError
+from merq.host.host import Host
+from merq.model.queue import QueueKind
+from merq.protocol.application.reports import QueueReport, Sighting, Status, Whereabouts
+from merq.protocol.application.requests import Family
+from merq.wire.queues import DIRECT
+from merq.wire.view import MessageView
+
+ACKNOWLEDGMENTS_SEARCHED_MAX: Final = 10_000
+"""Messages of an administration queue that are looked at for acknowledgments about a message."""
+
+
+@dataclass(slots=True)
+class Hall:
+    """What all desks have in common.
+
+    Attributes:
+        started: When the queue manager was started, in seconds since 1970.
+        connections: How many clients there are.
+    """
+
+    version: str = ""
+    started: int = 0
+    connections: int = 0
+
+
+def status(host: Host, hall: Hall) -> Status:
+    """How the queue manager is."""
+    engine = host.engine
+    state = engine.state
+    queues = list(state.queues.values())
+    return Status(
+        name=state.name,
+        guid=state.guid,
+        version=hall.version,
+        started=hall.started,
+        now=state.now,
+        throttled=state.throttled,
+        low_on_disk=state.low_on_disk,
+        low_on_memory=state.low_on_memory,
+        queues=sum(_is_private(each) for each in queues),
+        outgoing_queues=sum(each.is_outgoing for each in queues),
+        messages=sum(each.positions.count for each in queues),
+        message_bytes=sum(each.positions.total_bytes for each in queues),
+        express_bytes=state.memory_bytes,
+        free_disk_bytes=host.room,
+        log_bytes=sum(each.used for each in host.log.segments()),
+        transactions=len(state.transactions),
+        prepared=len(engine.transactions.prepared()),
+        connections=hall.connections,
+        readers=sum(len(each.waiting) for each in queues),
+    )
+
+
+def describe(state: State, queue: Queue) -> QueueReport:
+    """A queue and how it stands."""
+    first = next(iter(queue.positions), None)
+    return QueueReport(
+        properties=queue.properties,
+        messages=queue.positions.count,
+        size=queue.positions.total_bytes,
+        locked=queue.positions.count - queue.positions.available,
+        journal_messages=0 if queue.journal is None else queue.journal.positions.count,
+        readers=len(queue.waiting),
+        openings=len(queue.descriptors),
+        arrived=queue.arrived,
+        left=queue.left,
+        oldest=0 if first is None else _arrival(state, first),
+        state=queue.state,
+    )
+
+
+def _arrival(state: State, place: Place) -> int:
+    try:
+        return state.stored(place)[0]
+    except StoreError:
+        return 0  # who reads it is told what is wrong with the disk
+
+
+def describe_all(engine: QueueManager, family: Family, owner: int) -> list[QueueReport]:
+    """The queues of a family."""
+    state = engine.state
+    if family is Family.SUBQUEUES:
+        chosen = list(engine.queue(owner).subqueues.values())
+    else:
+        chosen = [each for each in state.queues.values() if _is_of(each, family)]
+    return [describe(state, each) for each in chosen if not each.closing]
+
+
+def _is_of(queue: Queue, family: Family) -> bool:
+    match family:
+        case Family.PRIVATE:
+            return _is_private(queue)
+        case Family.OUTGOING:
+            return queue.is_outgoing
+        case Family.SYSTEM:
+            system = queue.properties.kind is QueueKind.SYSTEM
+            own = queue.properties.kind is QueueKind.PRIVATE and not _is_private(queue)
+            return system or own
+        case _:
+            return True
+
+
+def _is_private(queue: Queue) -> bool:
+    """Whether somebody made it, unlike those that every queue manager has."""
+    return queue.properties.kind is QueueKind.PRIVATE and queue.number >= FIRST_PRIVATE_NUMBER
+
+
+# Where a message is.
+
+
+def sightings(state: State, message_id: bytes) -> list[Sighting]:
+    """Every place where a message is, a copy of it, or an acknowledgment about it."""
+    found: list[Sighting] = []
+    key = state.known_key_of(message_id)
+    for queue in list(state.queues.values()):
+        lookup_id = None if key is None else queue.by_message_id.get(key)
+        place = None if lookup_id is None else queue.positions.get(lookup_id)
+        if place is not None:
+            found += _seen(state, queue, place, message_id, about=False)
+        found += _acknowledgments(state, queue, message_id)
+    return found + _unsent(state, message_id)
+
+
+def _seen(
+    state: State, queue: Queue, place: Place, message_id: bytes, *, about: bool
+) -> list[Sighting]:
+    try:
+        arrival, packet = state.stored(place)
+    except StoreError:
+        return []
+    view = MessageView(packet)
+    if (view.correlation_id if about else view.message_id) != message_id:
+        return []
+    note = queue.notes.get(place.lookup_id, NO_NOTE)
+    return [
+        Sighting(
+            queue=queue.properties.path_name,
+            whereabouts=_whereabouts(queue, place, kept=note.kept),
+            lookup_id=place.lookup_id,
+            arrived=arrival,
+            sent=view.sent_time,
+            label=view.label,
+            destination=_destination(view),
+            message_class=view.message_class,
+            aborts=note.aborts,
+            about=about,
+        )
+    ]
+
+
+def _whereabouts(queue: Queue, place: Place, *, kept: bool) -> Whereabouts:
+    number = queue.number
+    if number == notices.JOURNAL_NUMBER or queue.properties.kind is QueueKind.JOURNAL:
+        return Whereabouts.JOURNAL
+    if kept or number in {notices.DEAD_LETTER_NUMBER, notices.DEAD_XACT_NUMBER}:
+        return Whereabouts.DEAD_LETTER
+    if place.state == LOCKED:
+        return Whereabouts.LOCKED
+    if place.state != AVAILABLE:
+        return Whereabouts.LEAVING
+    return Whereabouts.OUTGOING if queue.is_outgoing else Whereabouts.WAITING
+
+
+def _destination(view: MessageView) -> str:
+    if view.destination_type != DIRECT:
+        return ""
+    return "DIRECT=" + view.destination.decode("utf-16-le", "replace")
+
+
+def _acknowledgments(state: State, queue: Queue, message_id: bytes) -> list[Sighting]:
+    """Acknowledgments about a message that wait in a queue of this computer."""
+    if queue.properties.kind is not QueueKind.PRIVATE or not queue.positions.count:
+        return []
+    found: list[Sighting] = []
+    for count, place in enumerate(queue.positions):
+        if count >= ACKNOWLEDGMENTS_SEARCHED_MAX:
+            break
+        packet = state.readable(place)
+        if packet is None or not MessageView(packet).message_class:
+            continue
+        found += _seen(state, queue, place, message_id, about=True)
+    return found
+
+
+def _unsent(state: State, message_id: bytes) -> list[Sighting]:
+    if message_id[:16] != state.source:
+        return []
+    ordinal = int.from_bytes(message_id[16:], "little")
+    return [
+        Sighting(
+            queue=operation.queue.properties.path_name,
+            whereabouts=Whereabouts.UNSENT,
+            lookup_id=0,
+            arrived=operation.sent_time,
+            sent=operation.sent_time,
+            label=operation.view.label,
+            destination=_destination(operation.view),
+            message_class=0,
+            aborts=0,
+            about=False,
+        )
+        for transaction in state.transactions.values()
+        for operation in transaction.operations
+        if isinstance(operation, Sending) and operation.ordinal == ordinal
+    ]
