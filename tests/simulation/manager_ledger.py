@@ -150,7 +150,7 @@ class Ledger:
     def _look_at_put(self, seen: _Seen, queue: int, packet: bytes) -> None:
         view = MessageView(packet)
         properties = self.fold.queues[queue]
-        if view.message_class:
+        if view.message_class and any(view.correlation_id):  # others are dead-letter copies
             seen.notices[view.correlation_id] += 1
             return
         sent = self.sent[view.application_tag]
