@@ -72,6 +72,7 @@ lock: setup
 docs: setup
 	$(BIN)/python tools/conformance report
 	$(BIN)/python tools/wiredoc.py
+	$(BIN)/python tools/settingsdoc.py
 
 clean:
 	rm -rf $(VENV) .build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,9 +11,10 @@ with merq.open("./data") as mq:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from merq.errors import MerqError, MessageQueueError, ReceiveTimeout
+from merq.errors import InDoubt, MerqError, MessageQueueError, ReceiveTimeout
 
 if TYPE_CHECKING:
+    from merq.client.connecting import connect
     from merq.client.manager import Manager
     from merq.client.manager import open_manager as open  # noqa: A004 - merq.open reads best
     from merq.client.messages import Message, ReceivedMessage
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Access",
     "Cursor",
+    "InDoubt",
     "Limits",
     "Manager",
     "MerqError",
@@ -42,6 +44,7 @@ __all__ = [
     "Seek",
     "Share",
     "Transaction",
+    "connect",
     "open",
 ]
 
@@ -59,6 +62,7 @@ _LATER = {
     "Seek": ("merq.model.selecting", "Seek"),
     "Share": ("merq.model.access", "Share"),
     "Transaction": ("merq.client.transactions", "Transaction"),
+    "connect": ("merq.client.connecting", "connect"),
     "open": ("merq.client.manager", "open_manager"),
 }
 

@@ -102,6 +102,32 @@ class StoreCorrupt(StoreError):
         return f"{self.file} is corrupt at offset {self.offset}: {self.reason}"
 
 
+class SettingsError(MerqError):
+    """Settings that the service cannot start with.
+
+    Attributes:
+        faults: Everything that is wrong with them, one sentence each: where it stands, what was
+            found, what belongs there.
+    """
+
+    def __init__(self, faults: tuple[str, ...]) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        if len(self.faults) == 1:
+            return self.faults[0]
+        return "\n".join((f"{len(self.faults)} settings are wrong:", *self.faults))
+
+
+class TokenError(MerqError):
+    """Tokens that cannot be kept or found: the text says which, why, and what to do."""
+
+
+class CertificateError(MerqError):
+    """A certificate, key or authority that cannot be used: the text says which, and what to do."""
+
+
 class MessageQueueError(MerqError):
     """An operation on queues or messages that was refused, and changed nothing.
 
@@ -116,6 +142,24 @@ class MessageQueueError(MerqError):
 
     def __str__(self) -> str:
         return self.text
+
+
+class InDoubt(MessageQueueError):
+    """The connection was lost before the answer came: whether it happened is not known.
+
+    MQ_ERROR_SERVICE_NOT_AVAILABLE. Nothing is asked a second time then, lest it happen twice.
+
+    Attributes:
+        received: Messages that were on their way to be received, which may be gone from their queue
+            or not; as the client had got them.
+    """
+
+    def __init__(self, text: str, received: object = None) -> None:
+        super().__init__(0xC00E000B, text)
+        self.received = received
+
+    def __reduce__(self) -> tuple[type[InDoubt], tuple[str]]:
+        return type(self), (self.text,)
 
 
 class ReceiveTimeout(MessageQueueError):

@@ -15,7 +15,9 @@ import click
 from merq import __version__
 from merq.cli.decode import decode
 from merq.cli.names import names
+from merq.cli.serve import serve
 from merq.cli.store import store
+from merq.cli.token import token
 from merq.errors import MerqError
 
 EXIT_FAILED = 1
@@ -28,15 +30,19 @@ def merq() -> None:
     """Message queuing that speaks MSMQ's protocols.
 
     \b
+    merq serve --data ./data            runs a queue manager that serves applications
     merq decode capture.pcapng          what two queue managers said to each other
     merq names explain 'DIRECT=OS:a\\b'  what a name means, part by part
     merq store check DIR                whether a store is what was written
+    merq token new NAME                 lets a program connect over TCP
     """
 
 
 merq.add_command(decode)
 merq.add_command(names)
+merq.add_command(serve)
 merq.add_command(store)
+merq.add_command(token)
 
 
 def main() -> None:

@@ -115,8 +115,17 @@ class Readers:
         for reader in list(queue.waiting):
             if not queue.positions.available:
                 return
-            if self._serve_one(queue, reader, wait=True):
+            if self._serve_waiting(queue, reader):
                 queue.waiting.remove(reader)
+
+    def _serve_waiting(self, queue: Queue, reader: WaitingRead) -> bool:
+        try:
+            return self._serve_one(queue, reader, wait=True)
+        except StoreError as wrong:
+            # It is nobody's business but this reader's that the disk does not have its message.
+            code = HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
+            self._state.answer(reader.request, MessageQueueError(code, str(wrong)))
+            return True
 
     def cancel(self, request: int, queue: Queue) -> bool:
         """A reader waits no longer, and is told that its time is over."""

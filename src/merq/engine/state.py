@@ -528,6 +528,11 @@ class State:
         """Whether every change that was submitted has happened."""
         return not self._pending
 
+    @property
+    def pending_changes(self) -> int:
+        """How many changes are under way."""
+        return len(self._pending)
+
     def keep(self, location: int, size: int) -> None:
         """A packet in the store is needed."""
         self._packets.keep(location, size)

@@ -1,0 +1,145 @@
+"""How a client reaches a queue manager: addresses, secrets, and patience."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from merq.client.addresses import Address, find_address
+from merq.client.arguments import of_kind
+from merq.client.channels import Channel, TlsChannel
+from merq.client.security import client_context
+from merq.errors import MessageQueueError
+from merq.hresult import HResult
+
+CONNECT_S: Final = 10.0
+"""How long one attempt to connect may take, the greeting included."""
+
+RECONNECT_S: Final = 30.0
+"""For how long a lost connection is tried to be made again before those who wait are told."""
+
+FIRST_PAUSE_S: Final = 0.02
+LAST_PAUSE_S: Final = 1.0
+"""Pauses between attempts: each twice the one before, from the first to the last of these."""
+
+KEEPALIVE_S: Final = 30
+"""A TCP connection over which nothing goes is looked at after so many seconds."""
+
+PATH_BYTES_MAX: Final = 107
+"""The longest path that the file of a socket can have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialing:
+    """Where to connect to, as whom, and how long to try.
+
+    Attributes:
+        token: Who the client is, for a queue manager that asks; never shown.
+        reconnect_s: For how long a lost connection is tried to be made again.
+    """
+
+    address: Address
+    token: str = field(default="", repr=False)
+    context: ssl.SSLContext | None = None
+    reconnect_s: float = RECONNECT_S
+
+
+def dialing(
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    ca: str | Path | None = None,
+    cert: str | Path | None = None,
+    key: str | Path | None = None,
+    reconnect_s: float = RECONNECT_S,
+) -> Dialing:
+    """What was given, and what the environment says where nothing was.
+
+    Raises:
+        MessageQueueError: The address is none.
+        CertificateError: A file cannot be used.
+    """
+    address = find_address(None if url is None else of_kind("url", url, str))
+    files = [
+        None if path is None else Path(path)
+        for path in (
+            ca or os.environ.get("MERQ_CA") or None,
+            cert or os.environ.get("MERQ_CLIENT_CERT") or None,
+            key or os.environ.get("MERQ_CLIENT_KEY") or None,
+        )
+    ]
+    return Dialing(
+        address=address,
+        token=os.environ.get("MERQ_TOKEN", "") if token is None else of_kind("token", token, str),
+        context=client_context(*files) if address.tls else None,
+        reconnect_s=reconnect_s,
+    )
+
+
+def dial(how: Dialing) -> Channel:
+    """One attempt to connect.
+
+    Raises:
+        OSError: Nobody is there.
+        MessageQueueError: Whoever is there is not to be trusted, or the address cannot be used.
+    """
+    address = how.address
+    if address.path:
+        return Channel(_dial_local(address.path))
+    plain = socket.create_connection((address.host, address.port), timeout=CONNECT_S)
+    try:
+        keep_alive(plain)
+        if how.context is None:
+            return Channel(plain)
+        return TlsChannel(plain, how.context, address.host)
+    except ssl.SSLError as wrong:
+        plain.close()
+        raise not_trusted(address, wrong) from wrong
+    except BaseException:
+        plain.close()
+        raise
+
+
+def not_trusted(address: Address, wrong: ssl.SSLError) -> MessageQueueError:
+    """What a failed TLS handshake means to a client."""
+    return MessageQueueError(
+        HResult.MQ_ERROR_ACCESS_DENIED, f"no trusted connection to {address}: {wrong}"
+    )
+
+
+def not_available(how: Dialing, wrong: BaseException) -> MessageQueueError:
+    """What it means that nobody answers."""
+    return MessageQueueError(
+        HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE,
+        f"no queue manager answers at {how.address} ({wrong}): is `merq serve` running?",
+    )
+
+
+def _dial_local(path: str) -> socket.socket:
+    if len(os.fsencode(path)) > PATH_BYTES_MAX:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_INVALID_PARAMETER,
+            f"{path} is longer than the {PATH_BYTES_MAX} bytes that the path of a socket may have",
+        )
+    local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        local.settimeout(CONNECT_S)
+        local.connect(path)
+    except BaseException:
+        local.close()
+        raise
+    return local
+
+
+def keep_alive(plain: socket.socket) -> None:
+    """A peer that is gone without a word is noticed, and small frames go out at once."""
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", KEEPALIVE_S), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        option = getattr(socket, name, None)  # not every system has them
+        if option is not None:
+            plain.setsockopt(socket.IPPROTO_TCP, option, value)

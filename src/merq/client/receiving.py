@@ -1,0 +1,31 @@
+"""Receiving from a queue manager behind a socket, in two steps.
+
+[MS-MQDMPR] 3.1.7.1.11, 3.1.7.1.12: a message is handed out and held, and goes when the client says
+that it has it. So none is lost with a connection: before the second step it goes back to its queue,
+and the application gets it only after that step is answered.
+"""
+
+from __future__ import annotations
+
+from merq.errors import MessageQueueError
+from merq.hresult import HResult
+from merq.model.delivered import Delivered
+from merq.protocol.application.reports import Result
+from merq.protocol.application.requests import EndReceive, Read, Request
+
+
+def is_two_phased(request: Request) -> bool:
+    """Whether this takes a message out of a queue, outside of a transaction."""
+    return isinstance(request, Read) and not request.peek and not request.transaction
+
+
+def removal_of(request: Read, received: Result) -> EndReceive:
+    """The second step: the client has got these messages."""
+    messages = received if isinstance(received, list) else [received]
+    ids = [each.lookup_id for each in messages if isinstance(each, Delivered)]
+    return EndReceive(request.queue, ids, delete=True)
+
+
+def is_retaken(wrong: MessageQueueError) -> bool:
+    """Whether the second step was refused because the messages went back meanwhile."""
+    return wrong.code == HResult.MQ_ERROR_TRANSACTION_SEQUENCE

@@ -1,0 +1,346 @@
+"""A queue manager behind a socket: `merq.connect(url)`.
+
+Blocking and thread-safe, without a thread of its own: of those who wait for answers, one reads for
+all. A connection that is lost is made again by whoever needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from contextlib import suppress
+from threading import Condition, Lock
+from typing import Final
+from uuid import UUID
+
+from merq import __version__
+from merq.client.channels import Channel
+from merq.client.dialing import (
+    CONNECT_S,
+    FIRST_PAUSE_S,
+    LAST_PAUSE_S,
+    Dialing,
+    dial,
+    not_available,
+)
+from merq.client.receiving import is_retaken, is_two_phased, removal_of
+from merq.errors import InDoubt, MessageQueueError
+from merq.hresult import HResult
+from merq.protocol.application.client import ClientSession, Settled
+from merq.protocol.application.reports import Result
+from merq.protocol.application.requests import Begin, Cancel, Read, Request
+
+CLIENT: Final = f"merq-python/{__version__}"
+
+
+class RemoteDriver:
+    """Carries requests to a queue manager, and answers back."""
+
+    def __init__(self, how: Dialing) -> None:
+        """Connects.
+
+        Raises:
+            MessageQueueError: Nobody answers, or does not let us in.
+        """
+        self._how = how
+        self._transaction_count = 0
+        self._closed = False
+        self._begin_anew()
+        _ALL.add(self)
+        self._connect_once()
+        welcome = self._session.welcome
+        assert welcome is not None
+        self._guid, self._name = welcome.queue_manager, welcome.name
+
+    def _begin_anew(self) -> None:
+        """A conversation from the start; after a fork, the parent's is not ours."""
+        lock = Lock()
+        self._turn = Condition(lock)
+        self._writing = Lock()
+        self._session = ClientSession(CLIENT, self._how.token)
+        self._socket: Channel | None = None
+        self._answers: dict[int, Result] = {}
+        self._has_reader = False
+
+    def forked(self) -> None:
+        """This is a child: it has a copy of the parent's socket, and no business with it."""
+        if self._socket is not None:
+            self._socket.leave()
+        self._begin_anew()
+
+    @property
+    def guid(self) -> UUID:
+        """The queue manager's identifier."""
+        return self._guid
+
+    @property
+    def name(self) -> str:
+        """The computer name that other names call the queue manager by."""
+        return self._name
+
+    def begin(self) -> int:
+        """A new transaction; gives its number. Nobody waits for an answer to that."""
+        with self._turn:
+            self._check()
+            self._transaction_count += 1
+            number = self._transaction_count
+            self._session.abandon(self._session.ask(Begin(number)))
+        return number
+
+    def ask(self, request: Request, timeout: float | None = 0) -> Result:
+        """Asks for something and waits for the answer.
+
+        Raises:
+            MessageQueueError: What was asked for cannot be; nothing was changed.
+            InDoubt: The queue manager went away before it answered.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout if timeout else 0.0
+        if not is_two_phased(request):
+            return self._call(request, deadline)
+        assert isinstance(request, Read)
+        request.held = True
+        while True:
+            received = self._call(request, deadline)
+            try:
+                self._call(removal_of(request, received), None)
+            except InDoubt as doubt:
+                raise InDoubt(doubt.text, received) from None
+            except MessageQueueError as wrong:
+                if is_retaken(wrong):
+                    continue  # it went back when the connection was lost: nobody has got it
+                raise
+            return received
+
+    def _call(self, request: Request, deadline: float | None) -> Result:
+        with self._turn:
+            self._check()
+            number = self._session.ask(request)
+            self._settle(self._session.refusals)
+        try:
+            self._write()
+            result = self._wait(
+                number, deadline, can_wait=isinstance(request, Read) and request.wait
+            )
+        except BaseException:
+            self._abandon(number)
+            raise
+        if isinstance(result, MessageQueueError):
+            raise result
+        return result
+
+    def close(self) -> None:
+        """Nothing more is asked; whoever waits is told so."""
+        with self._turn:
+            if self._closed:
+                return
+            self._closed = True
+            if self._socket is not None:
+                with suppress(OSError):  # it was lost already
+                    self._socket.shut()
+                if not self._has_reader:
+                    self._socket.close()
+                    self._socket = None
+            self._turn.notify_all()
+        _ALL.discard(self)
+
+    def _check(self) -> None:
+        if self._closed:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE, "the connection was closed"
+            )
+
+    # Waiting.
+
+    def _wait(self, number: int, deadline: float | None, *, can_wait: bool) -> Result:
+        """Returns the answer; reads for all if nobody does."""
+        if not can_wait:
+            deadline = None
+        while True:
+            with self._turn:
+                while number not in self._answers and self._has_reader:
+                    self._check()
+                    if not self._turn.wait(_remaining(deadline)):
+                        break
+                if number in self._answers:
+                    return self._answers.pop(number)
+                self._check()
+                is_late = _is_over(deadline)
+                reads = not self._has_reader and not is_late
+                if is_late and self._socket is None:
+                    raise not_available(self._how, TimeoutError("the connection was lost"))
+                if is_late:
+                    self._session.abandon(self._session.ask(Cancel(number)))
+                    deadline = None
+                if reads:
+                    self._has_reader = True
+            if reads:
+                self._read_until(number, deadline)
+            else:
+                self._write()
+
+    def _read_until(self, number: int, deadline: float | None) -> None:
+        """Reads for all, until this answer is there or its time is over."""
+        try:
+            while True:
+                with self._turn:
+                    if number in self._answers or self._closed:
+                        return
+                    connection = self._socket
+                if connection is None:
+                    self._reconnect(deadline)
+                    if _is_over(deadline):
+                        return
+                    self._write()
+                    continue
+                data = self._read(connection, deadline)
+                if data is None:
+                    return  # its time is over
+                with self._turn:
+                    if data:
+                        self._settle(self._session.receive_data(data))
+                    if not data or self._session.broken:
+                        self._lose(connection)
+                self._write()
+        finally:
+            with self._turn:
+                self._has_reader = False
+                if self._closed and self._socket is not None:
+                    self._socket.close()
+                    self._socket = None
+                self._turn.notify_all()
+
+    def _read(self, connection: Channel, deadline: float | None) -> bytes | None:
+        """Bytes from the server; none if the connection is lost, None if time is over."""
+        try:
+            while connection.is_readable(_remaining(deadline)):
+                data = connection.receive()
+                if data is not None:
+                    return data
+        except (OSError, ValueError):  # ValueError: it was closed meanwhile
+            return b""
+        return None
+
+    def _settle(self, settled: list[Settled]) -> None:
+        """Puts answers where those who asked find them."""
+        if not settled:
+            return
+        for each in settled:
+            self._answers[each.number] = each.result
+        settled.clear()
+        self._turn.notify_all()
+
+    def _abandon(self, number: int) -> None:
+        """Nobody waits any more: Ctrl-C. A message that was on its way here goes back."""
+        with self._turn:
+            if self._answers.pop(number, self) is not self or self._closed:
+                return
+            self._session.abandon(number)
+            self._session.abandon(self._session.ask(Cancel(number)))
+        self._write()
+
+    def _write(self) -> None:
+        """Writes what is to be written; who reads is told by the socket if that fails."""
+        with self._writing:
+            with self._turn:
+                connection = self._socket
+                if connection is None:
+                    return
+                data = self._session.data_to_send()
+            if data:
+                try:
+                    connection.send(data)
+                except OSError:
+                    with self._turn:
+                        self._lose(connection)
+
+    # Connecting.
+
+    def _lose(self, connection: Channel) -> None:
+        if self._socket is connection:
+            self._socket = None
+            connection.close()
+            self._session.disconnected()
+
+    def _reconnect(self, deadline: float | None) -> None:
+        """Makes the connection again; whoever waits is told if that takes too long."""
+        until = time.monotonic() + self._how.reconnect_s
+        pause = FIRST_PAUSE_S
+        while not self._closed and not _is_over(deadline):
+            try:
+                self._connect_once()
+            except MessageQueueError as wrong:
+                if time.monotonic() + pause > until or self._session.refused is not None:
+                    with self._turn:
+                        self._settle(self._session.give_up(wrong.text))
+                    return
+            else:
+                return
+            time.sleep(pause)
+            pause = min(2 * pause, LAST_PAUSE_S)
+
+    def _connect_once(self) -> None:
+        """One attempt, up to the server's welcome."""
+        try:
+            connection = dial(self._how)
+        except OSError as wrong:
+            raise not_available(self._how, wrong) from wrong
+        try:
+            with self._turn:
+                self._greet(connection)
+                self._socket = connection
+        except OSError as wrong:
+            connection.close()
+            raise not_available(self._how, wrong) from wrong
+        except BaseException:
+            connection.close()
+            raise
+
+    def _greet(self, connection: Channel) -> None:
+        """Says hello, and what was not answered before; returns when we are welcome."""
+        session = self._session
+        session.connected()
+        connection.set_timeout(CONNECT_S)
+        try:
+            connection.send(session.data_to_send())
+            while session.welcome is None:
+                self._settle(session.receive_data(_some(connection)))
+                if session.refused is not None or session.broken:
+                    break
+        except BaseException:
+            session.disconnected()
+            raise
+        connection.set_timeout(None)
+        if session.welcome is None:
+            session.disconnected()
+            raise session.refused or ConnectionError(session.broken)
+
+
+def _some(connection: Channel) -> bytes:
+    """Bytes that come first."""
+    while True:
+        data = connection.receive()
+        if data:
+            return data
+        if data is not None:
+            raise ConnectionError("the connection was closed before a welcome")
+
+
+def _remaining(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
+
+
+_ALL: Final[weakref.WeakSet[RemoteDriver]] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for driver in list(_ALL):
+        driver.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,257 @@
+"""The client's end of a conversation with a queue manager.
+
+Requests go in and frames come out; bytes go in and answers come out. When the connection is lost
+it goes on over the next one: what was not answered is asked again under the same number, and the
+server knows what it has done already. Only a server that was started anew does not: then what
+changes something, and may have reached the old one, is in doubt, and is not asked again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from merq.errors import InDoubt, MessageQueueError, WireError
+from merq.hresult import HResult
+from merq.model.delivered import Delivered
+from merq.protocol.application.codec import decode_result, encode_request
+from merq.protocol.application.frames import FRAME_BYTES_MAX, Frame, FrameReader, Kind
+from merq.protocol.application.greeting import (
+    VERSION,
+    Hello,
+    Welcome,
+    decode_welcome,
+    encode_hello,
+)
+from merq.protocol.application.reports import Result
+from merq.protocol.application.requests import EndReceive, Read, Request
+from merq.protocol.application.server import LASTING
+
+NUMBERS: Final = (1 << 32) - 1
+"""Requests are numbered from 1 to here, and then anew."""
+
+ANSWER_FRAME_BYTES_MAX: Final = 4 * FRAME_BYTES_MAX
+"""The largest frame that is taken from a server."""
+
+_COUNT_MASK: Final = (1 << 32) - 1
+
+
+class Settled(NamedTuple):
+    """A request that is over; an error is a value."""
+
+    number: int
+    result: Result
+
+
+class _Outstanding:
+    """A request without an answer."""
+
+    __slots__ = ("is_abandoned", "request", "size", "was_sent")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.size = 0
+        self.was_sent = False
+        self.is_abandoned = False
+
+
+class ClientSession:
+    """One conversation, over one connection after another.
+
+    Attributes:
+        welcome: What the server said first, on the connection that there is; None before that.
+        broken: Why the connection cannot be used any more; empty while it can.
+        refused: The server does not let this client in.
+        refusals: Requests that were answered without asking the server; whoever asks takes them.
+    """
+
+    def __init__(self, client: str, token: str = "") -> None:
+        self._client = client
+        self._token = token
+        self._conversation: UUID | None = None
+        self._reader = FrameReader(ANSWER_FRAME_BYTES_MAX)
+        self._outstanding: dict[int, _Outstanding] = {}
+        self._unsent: deque[int] = deque()
+        self._flying = 0
+        self._flying_bytes = 0
+        self._number = 0
+        self._received = 0
+        self._out: list[bytes] = []
+        self.welcome: Welcome | None = None
+        self.broken = ""
+        self.refused: MessageQueueError | None = None
+        self.refusals: list[Settled] = []
+
+    @property
+    def unanswered(self) -> int:
+        """How many requests are without an answer."""
+        return len(self._outstanding)
+
+    # Asking.
+
+    def ask(self, request: Request) -> int:
+        """A request; gives the number under which its answer comes. Look at `refusals` then."""
+        number = self._number = self._number % NUMBERS + 1
+        while number in self._outstanding:
+            number = self._number = self._number % NUMBERS + 1
+        self._outstanding[number] = _Outstanding(request)
+        self._unsent.append(number)
+        self._fill()
+        return number
+
+    def abandon(self, number: int) -> None:
+        """Nobody waits any more for this answer; a message that comes with it goes back."""
+        asked = self._outstanding.get(number)
+        if asked is not None:
+            asked.is_abandoned = True
+
+    def data_to_send(self) -> bytes:
+        """What is to be written to the connection."""
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+    def _fill(self) -> None:
+        """Frames for as many requests as the server allows at a time."""
+        welcome = self.welcome
+        if welcome is None or self.broken:
+            return
+        unsent = self._unsent
+        while unsent and self._flying < welcome.requests_max:
+            number = unsent[0]
+            asked = self._outstanding[number]
+            data = encode_request(number, asked.request, self._received & _COUNT_MASK)
+            size = len(data)
+            if size > welcome.frame_bytes_max:
+                self._refuse(number, size, welcome.frame_bytes_max)
+                continue
+            if self._flying and self._flying_bytes + size > welcome.window_bytes:
+                return
+            unsent.popleft()
+            asked.was_sent = True
+            asked.size = size
+            self._flying += 1
+            self._flying_bytes += size
+            self._out.append(data)
+
+    def _refuse(self, number: int, size: int, most: int) -> None:
+        """A request that the server would not take is answered here."""
+        self._unsent.remove(number)
+        del self._outstanding[number]
+        text = f"{size} bytes at once; {most} are the most that the server takes: send less"
+        error = MessageQueueError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, text)
+        self.refusals.append(Settled(number, error))
+
+    # Connections.
+
+    def connected(self) -> None:
+        """There is a connection; the conversation begins, or goes on."""
+        self._reader = FrameReader(ANSWER_FRAME_BYTES_MAX)
+        self.welcome = None
+        self.broken = ""
+        hello = Hello(
+            protocol="merq",
+            oldest=VERSION,
+            newest=VERSION,
+            client=self._client,
+            token=self._token,
+            resume=self._conversation,
+        )
+        self._out = [encode_hello(hello)]
+
+    def disconnected(self) -> None:
+        """The connection is lost; what has no answer is asked again over the next."""
+        self.welcome = None
+        self._out.clear()
+        self._flying = self._flying_bytes = 0
+        self._received = 0
+        self._unsent = deque(sorted(self._outstanding))
+
+    def give_up(self, reason: str) -> list[Settled]:
+        """There will be no other connection: what has no answer gets none."""
+        settled = [
+            Settled(number, self._without_answer(asked, reason))
+            for number, asked in self._outstanding.items()
+        ]
+        self._outstanding.clear()
+        self._unsent.clear()
+        self._conversation = None
+        return settled
+
+    def _without_answer(self, asked: _Outstanding, reason: str) -> MessageQueueError:
+        if asked.was_sent and isinstance(asked.request, LASTING):
+            name = type(asked.request).__name__
+            return InDoubt(f"{reason}; whether {name} was carried out before is not known")
+        return MessageQueueError(HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE, reason)
+
+    # Answers.
+
+    def receive_data(self, data: bytes) -> list[Settled]:
+        """Bytes from the server; gives what they settle. Sets `broken` if they make no sense."""
+        self._reader.feed(data)
+        settled: list[Settled] = []
+        while not self.broken:
+            try:
+                found = self._reader.next()
+                if found is None:
+                    break
+                settled += self._take(found)
+            except WireError as wrong:
+                self.broken = f"the server said something that makes no sense: {wrong}"
+        self._fill()
+        return settled
+
+    def _take(self, found: Frame) -> list[Settled]:
+        if self.welcome is None:
+            return self._be_welcome(found)
+        number = found.number
+        asked = self._outstanding.pop(number, None)
+        if asked is None or not asked.was_sent:
+            if number == 0 and found.kind == Kind.FAILED:
+                self.broken = f"the server ended the conversation: {decode_result(found)!s}"
+                return []
+            raise WireError(f"an answer to request {number}, which was not made", field="number")
+        self._received += 1
+        self._flying -= 1
+        self._flying_bytes -= asked.size
+        result = decode_result(found)
+        if asked.is_abandoned:
+            self._put_back(asked.request, result)
+            return []
+        return [Settled(number, result)]
+
+    def _be_welcome(self, found: Frame) -> list[Settled]:
+        if found.kind == Kind.FAILED:
+            refusal = decode_result(found)
+            assert isinstance(refusal, MessageQueueError)
+            self.refused = refusal
+            self.broken = refusal.text
+            return []
+        self.welcome = decode_welcome(found)
+        settled: list[Settled] = []
+        if self._conversation is not None and not self.welcome.resumed:
+            settled = self._doubt()
+        self._conversation = self.welcome.conversation
+        return settled
+
+    def _doubt(self) -> list[Settled]:
+        """The server was started anew: it does not know what the one before has done."""
+        settled = []
+        for number, asked in list(self._outstanding.items()):
+            if asked.was_sent and isinstance(asked.request, LASTING):
+                del self._outstanding[number]
+                self._unsent.remove(number)
+                reason = "the queue manager was started anew before it answered"
+                if not asked.is_abandoned:
+                    settled.append(Settled(number, self._without_answer(asked, reason)))
+        return settled
+
+    def _put_back(self, request: Request, result: Result) -> None:
+        """A message that nobody waits for any more stays in its queue."""
+        if not isinstance(request, Read) or not request.held:
+            return
+        messages = result if isinstance(result, list) else [result]
+        ids = [each.lookup_id for each in messages if isinstance(each, Delivered)]
+        if ids:
+            self.abandon(self.ask(EndReceive(request.queue, ids, delete=False)))

@@ -1,0 +1,523 @@
+"""Requests and answers as frames, and back.
+
+What is said for every message has a form of its own; the rest is JSON in ASK and TOLD frames. Docs:
+docs/reference/application-protocol.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from struct import Struct, unpack_from
+from typing import Any, Final, assert_never
+from uuid import UUID
+
+from merq.errors import MessageQueueError, ReceiveTimeout, WireError
+from merq.hresult import HResult
+from merq.model.delivered import Delivered
+from merq.model.selecting import (
+    AtCursor,
+    ByCorrelationId,
+    ByLookup,
+    ByMessageId,
+    First,
+    Seek,
+    Selection,
+)
+from merq.protocol.application.frames import Frame, Kind, frame
+from merq.protocol.application.reports import QueueReport, Result, Sighting, Status
+from merq.protocol.application.requests import (
+    AskStatus,
+    AskWhy,
+    Begin,
+    Cancel,
+    ChangeQueue,
+    CloseCursor,
+    CloseQueue,
+    CreateQueue,
+    CreateSubqueue,
+    DeleteQueue,
+    DescribeQueue,
+    End,
+    Ending,
+    EndPrepared,
+    EndReceive,
+    FindQueue,
+    ListPrepared,
+    ListQueues,
+    Move,
+    OpenCursor,
+    OpenQueue,
+    PauseQueue,
+    Prepare,
+    Purge,
+    Read,
+    Request,
+    ResumeQueue,
+    Send,
+    SendTo,
+)
+from merq.protocol.application.values import from_plain, parse_json, to_json
+
+MESSAGES_MAX: Final = 100_000
+"""Messages in one frame."""
+
+DESTINATIONS_MAX: Final = 1_000
+"""Destinations in one frame."""
+
+ID_SIZE: Final = 20
+
+_SEND: Final = Struct("<IIQQHH")  # queue, count, transaction, handle, dead letter's length, 0
+_SEND_TO: Final = Struct("<QIHH")  # transaction, count, dead letter's length, 0
+_COPY: Final = Struct("<IHH")  # packet's length, name's length, 0
+_READ: Final = Struct("<IIIIQQQ")  # queue, most, most bytes, place, transaction, handle, value
+_END_RECEIVE: Final = Struct("<II")  # queue, count
+_TRANSACT: Final = Struct("<Q")
+_CANCEL: Final = Struct("<I")
+_U64: Final = Struct("<Q")
+_U32: Final = Struct("<I")
+_MESSAGE: Final = Struct("<QIII")  # lookup identifier, arrival, aborts, packet's length
+
+PEEK: Final = 0x01
+WAIT: Final = 0x02
+HELD: Final = 0x04
+"""Flags of READ; bits 4 to 7 say which message is meant."""
+
+DELETE: Final = 0x01
+"""Flag of END_RECEIVE: the messages go; otherwise they go back."""
+
+BEGIN: Final = 0
+COMMIT: Final = 1
+ABORT: Final = 2
+"""Flags of TRANSACT."""
+
+ALONE: Final = 0x01
+"""Flag of MESSAGES: one message was asked for, not a list."""
+
+_FIRST: Final = First()
+_BY_FIRST, _BY_LOOKUP, _BY_ID, _BY_CORRELATION, _BY_CURSOR = range(5)
+_SEEKS: Final = tuple(Seek)
+
+_ASKS: Final = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", each.__name__).lower(): each
+    for each in (
+        AskStatus,
+        AskWhy,
+        ChangeQueue,
+        CloseCursor,
+        CloseQueue,
+        CreateQueue,
+        CreateSubqueue,
+        DeleteQueue,
+        DescribeQueue,
+        EndPrepared,
+        FindQueue,
+        ListPrepared,
+        ListQueues,
+        Move,
+        OpenCursor,
+        OpenQueue,
+        PauseQueue,
+        Prepare,
+        Purge,
+        ResumeQueue,
+    )
+}
+_ASK_NAMES: Final = {kind: name for name, kind in _ASKS.items()}
+
+
+# Requests.
+
+
+def encode_request(number: int, request: Request, received: int = 0) -> bytes:
+    """A request as a frame."""
+    if isinstance(request, Send):
+        return _encode_send(number, request, received)
+    if isinstance(request, Read):
+        return _encode_read(number, request, received)
+    if isinstance(request, EndReceive):
+        ids = request.lookup_ids
+        body = _END_RECEIVE.pack(request.queue, len(ids)) + Struct(f"<{len(ids)}Q").pack(*ids)
+        flags = DELETE if request.delete else 0
+        return frame(Kind.END_RECEIVE, number, body, flags=flags, received=received)
+    if isinstance(request, Begin | End):
+        flags = BEGIN
+        if isinstance(request, End):
+            flags = COMMIT if request.ending is Ending.COMMIT else ABORT
+        body = _TRANSACT.pack(request.transaction)
+        return frame(Kind.TRANSACT, number, body, flags=flags, received=received)
+    if isinstance(request, Cancel):
+        return frame(Kind.CANCEL, number, _CANCEL.pack(request.request), received=received)
+    if isinstance(request, SendTo):
+        return _encode_send_to(number, request, received)
+    name = _ASK_NAMES[type(request)]
+    body = b'{"%s":%s}' % (name.encode("ascii"), to_json(request))
+    return frame(Kind.ASK, number, body, received=received)
+
+
+def _encode_send(number: int, request: Send, received: int) -> bytes:
+    own = request.dead_letter.encode("utf-8", "surrogatepass")
+    packets = request.packets
+    fixed = _SEND.pack(
+        request.queue, len(packets), request.transaction, request.handle, len(own), 0
+    )
+    lengths = Struct(f"<{len(packets)}I").pack(*map(len, packets))
+    return frame(Kind.SEND, number, fixed, lengths, own, *packets, received=received)
+
+
+def _encode_send_to(number: int, request: SendTo, received: int) -> bytes:
+    own = request.dead_letter.encode("utf-8", "surrogatepass")
+    parts = [_SEND_TO.pack(request.transaction, len(request.destinations), len(own), 0), own]
+    for text, packet in request.destinations:
+        name = text.encode("utf-8", "surrogatepass")
+        parts += (_COPY.pack(len(packet), len(name), 0), name, packet)
+    return frame(Kind.SEND_TO, number, *parts, received=received)
+
+
+def _encode_read(number: int, request: Read, received: int) -> bytes:
+    selection = request.selection
+    place, value, extra = 0, 0, b""
+    match selection:
+        case First():
+            by = _BY_FIRST
+        case ByLookup():
+            by, place, value = _BY_LOOKUP, _SEEKS.index(selection.seek), selection.lookup_id
+        case ByMessageId():
+            by, extra = _BY_ID, selection.message_id
+        case ByCorrelationId():
+            by, extra = _BY_CORRELATION, selection.correlation_id
+        case AtCursor():
+            by, place, value = _BY_CURSOR, int(selection.next_one), selection.cursor
+        case _:
+            assert_never(selection)
+    flags = by << 4
+    if request.peek:
+        flags |= PEEK
+    if request.wait:
+        flags |= WAIT
+    if request.held:
+        flags |= HELD
+    body = _READ.pack(
+        request.queue,
+        request.most,
+        request.most_bytes,
+        place,
+        request.transaction,
+        request.handle,
+        value & 0xFFFFFFFFFFFFFFFF,
+    )
+    return frame(Kind.READ, number, body, extra, flags=flags, received=received)
+
+
+def decode_request(found: Frame) -> Request:
+    """The request that a frame makes.
+
+    Raises:
+        WireError: It makes none; the text says what is wrong.
+    """
+    rule = _REQUESTS.get(found.kind)
+    if rule is None:
+        raise WireError(f"frame kind {found.kind} is no request", field="kind")
+    return rule(found)
+
+
+def _decode_send(found: Frame) -> Send:
+    body = found.body
+    _need(body, _SEND.size)
+    queue, count, transaction, handle, own_size, _ = _SEND.unpack_from(body)
+    at = _SEND.size
+    if not 1 <= count <= MESSAGES_MAX:
+        raise WireError(f"{count} messages; from 1 to {MESSAGES_MAX} can be sent", field="count")
+    _need(body, at + 4 * count + own_size)
+    lengths = unpack_from(f"<{count}I", body, at)
+    at += 4 * count
+    own = _text(body[at : at + own_size])
+    at += own_size
+    if at + sum(lengths) != len(body):
+        raise WireError(
+            f"packets of {sum(lengths)} bytes, but {len(body) - at} are there", field="lengths"
+        )
+    if count == 1:
+        return Send(queue, [body[at:]], transaction, own, handle)
+    packets = []
+    for length in lengths:
+        packets.append(body[at : at + length])
+        at += length
+    return Send(queue, packets, transaction, own, handle)
+
+
+def _decode_send_to(found: Frame) -> SendTo:
+    body = found.body
+    _need(body, _SEND_TO.size)
+    transaction, count, own_size, _ = _SEND_TO.unpack_from(body)
+    if not 1 <= count <= DESTINATIONS_MAX:
+        raise WireError(f"{count} destinations; from 1 to {DESTINATIONS_MAX}", field="count")
+    at = _SEND_TO.size
+    _need(body, at + own_size)
+    own = _text(body[at : at + own_size])
+    at += own_size
+    copies = []
+    for _ in range(count):
+        _need(body, at + _COPY.size)
+        length, name_size, _ = _COPY.unpack_from(body, at)
+        at += _COPY.size
+        _need(body, at + name_size + length)
+        name = _text(body[at : at + name_size])
+        at += name_size
+        copies.append((name, body[at : at + length]))
+        at += length
+    _end(body, at)
+    return SendTo(tuple(copies), transaction, own)
+
+
+def _decode_read(found: Frame) -> Read:
+    body, flags = found.body, found.flags
+    _need(body, _READ.size)
+    queue, most, most_bytes, place, transaction, handle, value = _READ.unpack_from(body)
+    by, extra = flags >> 4, body[_READ.size :]
+    if flags & 0x08 or (by in {_BY_ID, _BY_CORRELATION}) != (len(extra) == ID_SIZE):
+        raise WireError(f"flags {flags:#x} and {len(extra)} further bytes", field="flags")
+    if by not in {_BY_ID, _BY_CORRELATION}:
+        _end(body, _READ.size)
+    return Read(
+        queue,
+        _selection(by, place, value, extra),
+        peek=flags & PEEK != 0,
+        wait=flags & WAIT != 0,
+        transaction=transaction,
+        most=most,
+        most_bytes=most_bytes,
+        handle=handle,
+        held=flags & HELD != 0,
+    )
+
+
+def _selection(by: int, place: int, value: int, extra: bytes) -> Selection:
+    if by == _BY_FIRST:
+        return _FIRST
+    if by == _BY_LOOKUP and place < len(_SEEKS):
+        return ByLookup(value, _SEEKS[place])
+    if by == _BY_ID:
+        return ByMessageId(extra)
+    if by == _BY_CORRELATION:
+        return ByCorrelationId(extra)
+    if by == _BY_CURSOR and place <= 1:
+        return AtCursor(value, next_one=place == 1)
+    raise WireError(f"no message is meant by {by} and {place}", field="flags")
+
+
+def _decode_end_receive(found: Frame) -> EndReceive:
+    body = found.body
+    _need(body, _END_RECEIVE.size)
+    queue, count = _END_RECEIVE.unpack_from(body)
+    if not 1 <= count <= MESSAGES_MAX or found.flags & ~DELETE:
+        raise WireError(f"{count} messages, flags {found.flags:#x}", field="count")
+    _end(body, _END_RECEIVE.size + 8 * count)
+    ids = unpack_from(f"<{count}Q", body, _END_RECEIVE.size)
+    return EndReceive(queue, ids, delete=found.flags & DELETE != 0)
+
+
+def _decode_transact(found: Frame) -> Begin | End:
+    _end(found.body, _TRANSACT.size)
+    (transaction,) = _TRANSACT.unpack(found.body)
+    if found.flags == BEGIN:
+        return Begin(transaction)
+    if found.flags not in {COMMIT, ABORT}:
+        raise WireError(f"flags {found.flags:#x}; 0, 1 or 2 belong there", field="flags")
+    return End(transaction, Ending.COMMIT if found.flags == COMMIT else Ending.ABORT)
+
+
+def _decode_cancel(found: Frame) -> Cancel:
+    _end(found.body, _CANCEL.size)
+    return Cancel(*_CANCEL.unpack(found.body))
+
+
+def _decode_ask(found: Frame) -> Request:
+    asked = parse_json(found.body)
+    if not isinstance(asked, dict) or len(asked) != 1:
+        raise WireError("an ASK is an object with one name", field="ask")
+    ((name, value),) = asked.items()
+    kind = _ASKS.get(name)
+    if kind is None:
+        raise WireError(f"{str(name)[:60]!r}; known are {', '.join(_ASKS)}", field="ask")
+    chosen: Any = kind
+    request: Request = from_plain(chosen, value)
+    if isinstance(request, AskWhy) and len(request.message_id) != ID_SIZE:
+        raise WireError(f"{len(request.message_id)} bytes; {ID_SIZE} belong there", field="id")
+    return request
+
+
+_REQUESTS: Final[dict[int, Callable[[Frame], Request]]] = {
+    Kind.ASK: _decode_ask,
+    Kind.SEND: _decode_send,
+    Kind.SEND_TO: _decode_send_to,
+    Kind.READ: _decode_read,
+    Kind.END_RECEIVE: _decode_end_receive,
+    Kind.TRANSACT: _decode_transact,
+    Kind.CANCEL: _decode_cancel,
+}
+
+
+# Answers.
+
+
+def encode_result(number: int, result: Result) -> bytes:
+    """An answer as a frame."""
+    if isinstance(result, bytes):
+        return frame(Kind.IDS, number, result)
+    if result is None:
+        return frame(Kind.DONE, number)
+    if isinstance(result, Delivered):
+        return frame(Kind.MESSAGES, number, _U32.pack(1), *_parts(result), flags=ALONE)
+    if isinstance(result, int):
+        return frame(Kind.NUMBER, number, _U64.pack(result))
+    if isinstance(result, MessageQueueError):
+        return failed(number, result)
+    if isinstance(result, list) and result and isinstance(result[0], Delivered):
+        parts = [_U32.pack(len(result))]
+        for each in result:
+            assert isinstance(each, Delivered)
+            parts += _parts(each)
+        return frame(Kind.MESSAGES, number, *parts)
+    name, value = _named(result)
+    return frame(Kind.TOLD, number, b'{"%s":%s}' % (name, to_json(value)))
+
+
+def failed(number: int, error: MessageQueueError) -> bytes:
+    """A refusal as a frame."""
+    text = error.text.encode("utf-8", "surrogatepass")
+    return frame(Kind.FAILED, number, _U32.pack(error.code), text)
+
+
+def _parts(message: Delivered) -> tuple[bytes, bytes]:
+    packet = message.packet
+    return (
+        _MESSAGE.pack(message.lookup_id, message.arrival, message.aborts, len(packet)),
+        packet,
+    )
+
+
+def _named(result: object) -> tuple[bytes, object]:
+    match result:
+        case Status():
+            return b"status", result
+        case QueueReport():
+            return b"queue", result
+        case [QueueReport(), *_]:
+            return b"queues", result
+        case [Sighting(), *_]:
+            return b"sightings", result
+        case [UUID(), *_]:
+            return b"identifiers", result
+        case _:
+            assert result == [], f"{type(result).__name__} is no answer"
+            return b"nothing", []
+
+
+def decode_result(found: Frame) -> Result:
+    """The answer that a frame gives; an error is a value.
+
+    Raises:
+        WireError: It is none.
+    """
+    rule = _RESULTS.get(found.kind)
+    if rule is None:
+        raise WireError(f"frame kind {found.kind} is no answer", field="kind")
+    return rule(found)
+
+
+def _decode_messages(found: Frame) -> Delivered | list[Delivered]:
+    body = found.body
+    _need(body, 4)
+    (count,) = _U32.unpack_from(body)
+    at = 4
+    messages = []
+    for _ in range(count):
+        _need(body, at + _MESSAGE.size)
+        lookup_id, arrival, aborts, length = _MESSAGE.unpack_from(body, at)
+        at += _MESSAGE.size
+        _need(body, at + length)
+        messages.append(Delivered(body[at : at + length], lookup_id, arrival, aborts))
+        at += length
+    _end(body, at)
+    if found.flags != ALONE:
+        return messages
+    if len(messages) != 1:
+        raise WireError(f"{len(messages)} messages where one belongs", field="count")
+    return messages[0]
+
+
+def _decode_failed(found: Frame) -> MessageQueueError:
+    _need(found.body, 4)
+    (code,) = _U32.unpack_from(found.body)
+    text = _text(found.body[4:])
+    if code == HResult.MQ_ERROR_IO_TIMEOUT:
+        return ReceiveTimeout(text)
+    return MessageQueueError(code, text)
+
+
+def _decode_done(found: Frame) -> None:
+    _end(found.body, 0)
+
+
+def _decode_number(found: Frame) -> int:
+    _end(found.body, _U64.size)
+    (number,) = _U64.unpack(found.body)
+    assert isinstance(number, int)
+    return number
+
+
+def _decode_ids(found: Frame) -> bytes:
+    if not found.body or len(found.body) % ID_SIZE:
+        raise WireError(f"{len(found.body)} bytes; {ID_SIZE} for each message", field="ids")
+    return found.body
+
+
+def _decode_told(found: Frame) -> Result:
+    told = parse_json(found.body)
+    if not isinstance(told, dict) or len(told) != 1:
+        raise WireError("what is told is an object with one name", field="told")
+    ((name, value),) = told.items()
+    kind = _TOLD.get(name)
+    if kind is None:
+        raise WireError(f"{str(name)[:60]!r}; known are {', '.join(_TOLD)}", field="told")
+    result: Result = from_plain(kind, value, name)
+    return result
+
+
+_TOLD: Final[dict[str, Any]] = {
+    "status": Status,
+    "queue": QueueReport,
+    "queues": list[QueueReport],
+    "sightings": list[Sighting],
+    "identifiers": list[UUID],
+    "nothing": list[str],
+}
+_RESULTS: Final[dict[int, Callable[[Frame], Result]]] = {
+    Kind.DONE: _decode_done,
+    Kind.NUMBER: _decode_number,
+    Kind.IDS: _decode_ids,
+    Kind.MESSAGES: _decode_messages,
+    Kind.TOLD: _decode_told,
+    Kind.FAILED: _decode_failed,
+}
+
+
+# Bytes.
+
+
+def _need(body: bytes, size: int) -> None:
+    if len(body) < size:
+        raise WireError(f"the body has {len(body)} bytes; it needs {size}", field="body")
+
+
+def _end(body: bytes, size: int) -> None:
+    if len(body) != size:
+        raise WireError(f"the body has {len(body)} bytes; it is to have {size}", field="body")
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as wrong:
+        raise WireError(f"no UTF-8: {wrong}", field="text") from wrong

@@ -1,0 +1,273 @@
+"""The server's end of a conversation with an application.
+
+It is fed with what comes from the client and gives requests; it is told answers and gives frames.
+Nothing that a client sends raises out of it: what cannot be read ends the conversation, with a
+reason.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from merq.errors import MessageQueueError, WireError
+from merq.hresult import HResult
+from merq.protocol.application.codec import decode_request, encode_result, failed
+from merq.protocol.application.frames import (
+    FRAME_BYTES_MAX,
+    GREETING_BYTES_MAX,
+    Frame,
+    FrameReader,
+)
+from merq.protocol.application.greeting import (
+    VERSION,
+    Hello,
+    Welcome,
+    decode_hello,
+    encode_welcome,
+)
+from merq.protocol.application.reports import Result
+from merq.protocol.application.requests import (
+    ChangeQueue,
+    CreateQueue,
+    CreateSubqueue,
+    DeleteQueue,
+    End,
+    EndPrepared,
+    EndReceive,
+    Move,
+    Prepare,
+    Purge,
+    Read,
+    Request,
+    Send,
+    SendTo,
+)
+
+REMEMBERED_BYTES_MAX: Final = 16 << 20
+"""Answers of one conversation that are kept until the client has them; beyond it, the oldest go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """What a server allows one client.
+
+    Attributes:
+        frame_bytes_max: The largest frame.
+        window_bytes: The most that requests without an answer may take together.
+        requests_max: How many requests may be without an answer.
+        answer_bytes_max: No further message is added to an answer of this size.
+    """
+
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    window_bytes: int = 8 << 20
+    requests_max: int = 4096
+    answer_bytes_max: int = 1 << 20
+
+
+class Asked(NamedTuple):
+    """A request, and the number under which it is answered."""
+
+    number: int
+    request: Request
+
+
+Event: TypeAlias = Hello | Asked
+
+LASTING: Final = (
+    Send,
+    SendTo,
+    EndReceive,
+    End,
+    Prepare,
+    EndPrepared,
+    CreateQueue,
+    CreateSubqueue,
+    ChangeQueue,
+    DeleteQueue,
+    Purge,
+    Move,
+)
+"""Requests that change something: made twice, they might do it twice."""
+
+
+class Memory:
+    """What a conversation has done, for a client that lost its connection before it was told.
+
+    Attributes:
+        under_way: Requests that change something and are not answered.
+        answers: Answers that the client may not have, by the requests' numbers.
+    """
+
+    __slots__ = ("_count", "_order", "_received", "_size", "answers", "under_way")
+
+    def __init__(self) -> None:
+        self.under_way: set[int] = set()
+        self.answers: dict[int, bytes] = {}
+        self._order: deque[tuple[int, int]] = deque()
+        self._count = 0
+        self._received = 0
+        self._size = 0
+
+    def told(self, number: int, answer: bytes) -> None:
+        """An answer is on its way to the client."""
+        self._count += 1
+        if number not in self.under_way:
+            return
+        self.under_way.remove(number)
+        self.answers[number] = answer
+        self._order.append((self._count, number))
+        self._size += len(answer)
+        while self._size > REMEMBERED_BYTES_MAX:
+            self._forget_one()
+
+    def got(self, received: int) -> None:
+        """The client has got so many answers on its connection."""
+        if received <= self._received:
+            return
+        self._received = received
+        while self._order and self._order[0][0] <= received:
+            self._forget_one()
+
+    def _forget_one(self) -> None:
+        _, number = self._order.popleft()
+        self._size -= len(self.answers.pop(number))
+
+
+class ServerSession:
+    """One conversation.
+
+    Attributes:
+        closing: Why it has ended, empty while it goes on.
+        memory: What it has done, for a later one that goes on with it.
+        earlier: What the conversation had done that this one goes on with.
+    """
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self._limits = limits
+        self._reader = FrameReader(GREETING_BYTES_MAX)
+        self._is_welcome = False
+        self._greeted = False
+        self._sizes: dict[int, int] = {}
+        self._window = 0
+        self.closing = ""
+        self.memory = Memory()
+        self.earlier: Memory | None = None
+
+    @property
+    def is_welcome(self) -> bool:
+        """Whether the client was let in."""
+        return self._is_welcome
+
+    @property
+    def unanswered(self) -> int:
+        """How many requests are without an answer."""
+        return len(self._sizes)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes came that were not looked at."""
+        return self._reader.waiting_bytes
+
+    def feed(self, data: bytes) -> None:
+        """Bytes from the client."""
+        if not self.closing:
+            self._reader.feed(data)
+
+    def next(self) -> Event | None:
+        """What the client wants next; None if there is nothing more, or it is over."""
+        if self.closing or (self._greeted and not self._is_welcome):
+            return None
+        try:
+            found = self._reader.next()
+            if found is None:
+                return None
+            if not self._greeted:
+                self._greeted = True
+                return decode_hello(found)
+            return self._asked(found)
+        except WireError as wrong:
+            self.closing = str(wrong)
+            return None
+
+    def _asked(self, found: Frame) -> Asked:
+        number, sizes = found.number, self._sizes
+        if not number or number in sizes:
+            raise WireError(f"request number {number} is none, or is in use", field="number")
+        if len(sizes) >= self._limits.requests_max:
+            raise WireError(f"more than {self._limits.requests_max} requests", field="number")
+        if sizes and self._window + found.size > self._limits.window_bytes:
+            raise WireError(
+                f"requests of more than {self._limits.window_bytes} bytes are without an answer",
+                field="size",
+            )
+        request = decode_request(found)
+        if isinstance(request, Read):
+            most = self._limits.answer_bytes_max
+            request.most_bytes = min(request.most_bytes or most, most)
+        if isinstance(request, LASTING):
+            self.memory.under_way.add(number)
+        if found.received:
+            self.memory.got(found.received)
+        sizes[number] = found.size
+        self._window += found.size
+        return Asked(number, request)
+
+    # What is told.
+
+    def welcome(self, queue_manager: UUID, name: str, conversation: UUID) -> bytes:
+        """The client is let in."""
+        assert self._greeted, "nobody is welcome who has not said hello"
+        self._is_welcome = True
+        limits = self._limits
+        self._reader.frame_bytes_max = limits.frame_bytes_max
+        return encode_welcome(
+            Welcome(
+                version=VERSION,
+                queue_manager=queue_manager,
+                name=name,
+                conversation=conversation,
+                resumed=self.earlier is not None,
+                frame_bytes_max=limits.frame_bytes_max,
+                window_bytes=limits.window_bytes,
+                requests_max=limits.requests_max,
+                answer_bytes_max=limits.answer_bytes_max,
+            )
+        )
+
+    def refuse(self, reason: str) -> bytes:
+        """The client is not let in; it learns no more than that."""
+        self.closing = reason
+        return failed(
+            0,
+            MessageQueueError(
+                HResult.MQ_ERROR_ACCESS_DENIED,
+                "the queue manager does not let this client in: its log says why",
+            ),
+        )
+
+    def goodbye(self) -> bytes:
+        """What the client is told when the conversation has ended by its own fault."""
+        error = MessageQueueError(HResult.MQ_ERROR_INVALID_PARAMETER, self.closing)
+        return failed(0, error) if self._is_welcome else b""
+
+    def known_answer(self, number: int) -> bytes | None:
+        """The answer to a request that the earlier conversation had carried out, if it did."""
+        if self.earlier is None:
+            return None
+        return self.earlier.answers.pop(number, None)
+
+    def answer(self, number: int, result: Result) -> bytes:
+        """The frame that answers a request."""
+        return self.tell(number, encode_result(number, result))
+
+    def tell(self, number: int, answer: bytes) -> bytes:
+        """The same for an answer that is a frame already."""
+        size = self._sizes.pop(number, None)
+        if size is None:
+            return b""
+        self._window -= size
+        self.memory.told(number, answer)
+        return answer

@@ -1,0 +1,1 @@
+"""The queue manager as a process that serves applications: `merq serve`."""

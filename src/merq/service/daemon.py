@@ -1,0 +1,248 @@
+"""The life of the service: [MS-MQSO] 5.1.1.1, 6.6.2.
+
+Stopped, initializing, running; a failure leads back to stopped, and an initialisation that failed
+is tried again. This is where everything is put together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Final
+from uuid import uuid4
+
+from merq import __version__
+from merq.errors import MerqError, StoreFailed
+from merq.host import Hall, Host
+from merq.protocol.application.server import ServerLimits
+from merq.service.keeping import Keeper
+from merq.service.listening import Listeners, TokenPorter
+from merq.service.logs import Log
+from merq.service.reception import Reception, ReceptionLimits
+from merq.service.settings import ServiceSettings
+from merq.service.tls import server_context
+from merq.service.tokens import Tokens
+from merq.store.disk import FileDisk
+from merq.store.recovery import Identity
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+"""What ends the service cleanly."""
+
+
+class State(Enum):
+    """[MS-MQSO] 5.1.1.1: the states of a queue manager."""
+
+    STOPPED = "stopped"
+    INITIALIZING = "initializing"
+    RUNNING = "running"
+
+
+class Service:
+    """A queue manager that serves applications, until it is told to stop.
+
+    Attributes:
+        state: Where it is in its life.
+        tcp_port: The TCP port that it listens on, if it does.
+    """
+
+    def __init__(self, settings: ServiceSettings, log: Log | None = None) -> None:
+        self._settings = settings
+        self._log = log or Log()
+        self._stopping = asyncio.Event()
+        self._failed = asyncio.Event()
+        self._running = asyncio.Event()
+        self.state = State.STOPPED
+        self.tcp_port: int | None = None
+        self._disk: FileDisk | None = None
+        self._host: Host | None = None
+        self._keeper: Keeper | None = None
+        self._listeners: Listeners | None = None
+
+    def stop(self) -> None:
+        """Ends the service, cleanly."""
+        self._stopping.set()
+
+    async def wait_until_running(self) -> None:
+        """Returns when applications are served."""
+        await self._running.wait()
+
+    async def run(self, *, retry: bool = True) -> None:
+        """Serves until it is stopped.
+
+        Args:
+            retry: An initialisation that failed is tried again, as the document has it; otherwise
+                its failure is raised.
+
+        Raises:
+            MerqError: It could not be initialised.
+            OSError: The same, because of an address or a folder.
+        """
+        loop = asyncio.get_running_loop()
+        for each in SIGNALS:
+            loop.add_signal_handler(each, self.stop)
+        delay = self._settings.retry.first_s
+        try:
+            while not self._stopping.is_set():
+                self._enter(State.INITIALIZING)
+                try:
+                    await self._initialize()
+                except (MerqError, OSError) as wrong:
+                    await self._shut()
+                    self._enter(State.STOPPED)
+                    if not retry:
+                        raise
+                    self._log.error("initialisation failed", error=wrong, retry_s=delay)
+                    await self._pause(delay)
+                    delay = self._settings.retry.later_s
+                    continue
+                delay = self._settings.retry.first_s
+                self._enter(State.RUNNING)
+                await self._serve()
+                self._enter(State.STOPPED)
+        finally:
+            for each in SIGNALS:
+                loop.remove_signal_handler(each)
+
+    def _enter(self, state: State) -> None:
+        self.state = state
+        if state is State.RUNNING:
+            self._running.set()
+            _notify("READY=1")
+        else:
+            self._running.clear()
+
+    async def _pause(self, seconds: float) -> None:
+        """[MS-MQSO] 6.4.4.1: the initialization retry timer."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+
+    # Initialisation.
+
+    async def _initialize(self) -> None:
+        """[MS-MQSO] 6.6.2: what was written is read, then transports are listened on."""
+        settings, began = self._settings, time.monotonic()
+        self._failed.clear()
+        log = self._log
+        log.info("starting", version=__version__, data=settings.data, pid=os.getpid())
+        for warning in settings.warnings:
+            log.warning("settings", text=warning)
+        context = None
+        if settings.tls.cert is not None:
+            context = server_context(settings.tls, now=datetime.now(UTC), log=log)
+        self._disk = FileDisk(settings.data)
+        self._disk.lock()
+        # Reading the log takes seconds if there is much: signals are served meanwhile.
+        host = await asyncio.to_thread(self._open)
+        self._host = host
+        if host.torn is not None:
+            log.warning("the log had a torn tail, which was cut off and kept", what=str(host.torn))
+        hall = Hall(__version__, int(time.time()))
+        porter = TokenPorter(Tokens(settings.data, log))
+        reception = Reception(host, hall, porter, uuid4, _limits(settings))
+        self._listeners = listeners = Listeners(settings, reception, porter, log)
+        self._keeper = Keeper(host, reception, listeners.flush, self._fail)
+        listeners.keeper = self._keeper
+        await listeners.listen(context)
+        self.tcp_port = listeners.tcp_port
+        state = host.engine.state
+        log.info(
+            "running",
+            name=state.name,
+            queue_manager=state.guid,
+            socket=settings.socket_path,
+            tcp=None if self.tcp_port is None else f"{settings.tcp_host}:{self.tcp_port}",
+            tls=context is not None,
+            messages=sum(each.positions.count for each in state.queues.values()),
+            seconds=round(time.monotonic() - began, 3),
+        )
+
+    def _open(self) -> Host:
+        """The store is opened, or made: the queue manager's identifier is made with it."""
+        assert self._disk is not None
+        settings = self._settings
+        fresh = Identity(store_id=uuid4(), created=int(time.time()))
+        host = Host(
+            self._disk,
+            fresh,
+            settings.computer_name,
+            settings.engine.limits(),
+            settings.store.host_settings(),
+        )
+        try:
+            host.start(int(time.time()), uuid4())
+        except BaseException:
+            host.close()
+            raise
+        return host
+
+    # Running.
+
+    def _fail(self, wrong: StoreFailed) -> None:
+        """The disk failed: nothing more is promised before the store is opened anew."""
+        self._log.error("the disk failed", error=wrong)
+        self._failed.set()
+
+    async def _serve(self) -> None:
+        stopping = asyncio.create_task(self._stopping.wait())
+        failing = asyncio.create_task(self._failed.wait())
+        await asyncio.wait((stopping, failing), return_when=asyncio.FIRST_COMPLETED)
+        for task in (stopping, failing):
+            task.cancel()
+        if self._stopping.is_set():
+            _notify("STOPPING=1")
+            self._log.info("stopping")
+        began = time.monotonic()
+        await self._shut()
+        self._log.info("stopped", seconds=round(time.monotonic() - began, 3))
+
+    async def _shut(self) -> None:
+        """Ends everything that there is; what was promised is durable before anybody is cut off."""
+        listeners, self._listeners = self._listeners, None
+        keeper, self._keeper = self._keeper, None
+        host, self._host = self._host, None
+        disk, self._disk = self._disk, None
+        try:
+            if listeners is not None:
+                listeners.stop_accepting()
+            if keeper is not None:
+                try:
+                    await keeper.close()
+                except StoreFailed as wrong:
+                    self._log.error("the disk failed", error=wrong)
+            if listeners is not None:
+                await listeners.close()
+        finally:
+            if host is not None:
+                host.close()
+            if disk is not None:
+                disk.unlock()
+
+
+def _limits(settings: ServiceSettings) -> ReceptionLimits:
+    limits = settings.limits
+    return ReceptionLimits(
+        client=ServerLimits(
+            frame_bytes_max=limits.frame_bytes_max,
+            window_bytes=limits.window_bytes,
+            requests_max=limits.requests_max,
+        ),
+        connections_max=limits.connections_max,
+        outbox_high_bytes=limits.answer_bytes_max,
+        outbox_bytes_max=max(8 * limits.answer_bytes_max, limits.frame_bytes_max),
+    )
+
+
+def _notify(message: str) -> None:
+    """Tells systemd, if that is who started us."""
+    path = os.environ.get("NOTIFY_SOCKET")
+    if not path:
+        return
+    address = "\0" + path[1:] if path.startswith("@") else path
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, suppress(OSError):
+        told.sendto(message.encode(), address)

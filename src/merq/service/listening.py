@@ -1,0 +1,430 @@
+"""Sockets on which applications are served, and what goes over each connection.
+
+Thin: everything that decides is in the reception. Here are reading, writing, waiting for who reads
+slowly, and the end of connections that say nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, cast
+
+from merq.protocol.application.greeting import Hello
+from merq.service.keeping import Keeper
+from merq.service.logs import Log
+from merq.service.reception import Connection, Reception
+from merq.service.settings import ServiceSettings
+from merq.service.tokens import Refusal, TokenHolder, Tokens
+
+CLOSING_S: Final = 1.0
+"""How long clients have to read what they were told, when the service stops."""
+
+BACKLOG: Final = 1024
+"""Connections that wait to be accepted."""
+
+TOKEN_CHECK_S: Final = 5.0
+"""How often it is looked whether tokens of those who are connected still hold."""
+
+_CREDENTIALS: Final = struct.Struct("3i")
+
+
+class TokenPorter:
+    """Lets in who comes through the socket's file, and who shows a token."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self.holders: dict[str, TokenHolder] = {}
+
+    def refusal(self, hello: Hello, peer: str, *, is_local: bool) -> str:
+        """Why a client is not let in, for the log; empty if it is."""
+        if is_local:
+            return ""
+        if not hello.token:
+            return "it shows no token"
+        found = self._tokens.check(hello.token, datetime.now(UTC))
+        if isinstance(found, Refusal):
+            return found.reason
+        self.holders[peer] = found
+        return ""
+
+    def refusal_now(self, peer: str) -> str:
+        """Why a client that was let in is not any more; empty if it still is."""
+        holder = self.holders.get(peer)
+        if holder is None:
+            return ""
+        found = self._tokens.check_again(holder, datetime.now(UTC))
+        return found.reason if isinstance(found, Refusal) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Peer:
+    """Who is at the other end.
+
+    Attributes:
+        text: For the log.
+        group: Whose connections are counted together: an address, or a user of this machine.
+    """
+
+    text: str
+    group: str
+    is_local: bool
+
+
+class ApplicationProtocol(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = listeners
+        self._peer: _Peer | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._is_paused = False
+        self._early: list[bytes] = []
+        self.transport: asyncio.Transport | None = None
+        self.connection: Connection | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody has connected."""
+        self.transport = cast("asyncio.Transport", transport)
+        self._peer = peer = _peer_of(transport)
+        self.connection = self._listeners.admit(self, peer.text, peer.group, peer.is_local)
+        if self.connection is None:
+            self.transport.abort()
+            return
+        high = self._listeners.settings.limits.answer_bytes_max
+        self.transport.set_write_buffer_limits(high=high, low=high // 2)
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(self._listeners.settings.limits.handshake_s, self._hurry)
+        for data in self._early:
+            self.data_received(data)
+        self._early.clear()
+
+    def _hurry(self) -> None:
+        """Whoever has not been let in by now is cut off."""
+        connection, transport = self.connection, self.transport
+        if connection is None or transport is None or connection.session.is_welcome:
+            return
+        self._listeners.log.warning(
+            "connection cut off", peer=connection.peer, reason="it did not say who it is in time"
+        )
+        transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        connection = self.connection
+        if connection is not None:
+            self._listeners.receive(connection, data)
+            self._restrain()
+        elif self.transport is None:
+            self._early.append(data)  # it came together with the end of the TLS handshake
+
+    def flush(self) -> None:
+        """Writes what the reception has for this client, and ends the connection if it says so."""
+        connection, transport = self.connection, self.transport
+        if connection is None or transport is None:
+            return
+        if connection.outbox:
+            outbox, connection.outbox = connection.outbox, []
+            connection.outbox_bytes = 0
+            if not transport.is_closing():
+                transport.write(outbox[0] if len(outbox) == 1 else b"".join(outbox))
+        connection.unread_bytes = transport.get_write_buffer_size()
+        if connection.closing:
+            self._end(connection, transport)
+        else:
+            self._restrain()
+
+    def _end(self, connection: Connection, transport: asyncio.Transport) -> None:
+        if transport.is_closing():
+            return
+        self._listeners.log.warning(
+            "connection ended", peer=connection.peer, reason=connection.closing
+        )
+        # Who reads nothing would keep us waiting for ever.
+        if connection.unread_bytes > self._listeners.settings.limits.answer_bytes_max:
+            transport.abort()
+        else:
+            transport.close()
+
+    def _restrain(self) -> None:
+        """A client that leaves its answers unread is not listened to."""
+        connection, transport = self.connection, self.transport
+        if connection is None or transport is None or transport.is_closing():
+            return
+        congested = self._listeners.reception.is_congested(connection)
+        if congested and not self._is_paused:
+            self._is_paused = True
+            transport.pause_reading()
+        elif not congested and self._is_paused:
+            self._is_paused = False
+            transport.resume_reading()
+
+    def resume_writing(self) -> None:
+        """The client has read what it was told."""
+        connection, transport = self.connection, self.transport
+        if connection is None or transport is None:
+            return
+        connection.unread_bytes = transport.get_write_buffer_size()
+        self._listeners.go_on(connection)
+        self._restrain()
+
+    def eof_received(self) -> bool:
+        """The client says nothing more: it is gone."""
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        del exc
+        if self._deadline is not None:
+            self._deadline.cancel()
+        connection, peer = self.connection, self._peer
+        self.connection = self.transport = None
+        if connection is not None and peer is not None:
+            self._listeners.dismiss(connection, peer.group)
+
+
+class Listeners:
+    """Every socket on which applications are served, and every connection."""
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        reception: Reception,
+        porter: TokenPorter,
+        log: Log,
+    ) -> None:
+        self.settings = settings
+        self.reception = reception
+        self.log = log
+        self.keeper: Keeper | None = None
+        self._porter = porter
+        self._loop = asyncio.get_running_loop()
+        self._protocols: dict[Connection, ApplicationProtocol] = {}
+        self._groups: Counter[str] = Counter()
+        self._servers: list[asyncio.Server] = []
+        self._greeting: set[asyncio.Task[None]] = set()
+        self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)
+        self._last_one: asyncio.Future[None] | None = None
+        self.tcp_port: int | None = None
+
+    # Listening.
+
+    async def listen(self, context: ssl.SSLContext | None) -> None:
+        """Begins to accept connections.
+
+        Raises:
+            OSError: An address cannot be listened on.
+        """
+        listener = _local_listener(self.settings.socket_path, self.settings.socket.mode)
+        self._servers.append(
+            await self._loop.create_unix_server(
+                lambda: ApplicationProtocol(self), sock=listener, backlog=BACKLOG
+            )
+        )
+        if self.settings.tcp.port is None:
+            return
+        factory: Callable[[], asyncio.Protocol] = lambda: ApplicationProtocol(self)  # noqa: E731
+        if context is not None:
+            factory = lambda: _Securing(self, context)  # noqa: E731
+        server = await self._loop.create_server(
+            factory, self.settings.tcp_host, self.settings.tcp.port, backlog=BACKLOG
+        )
+        self._servers.append(server)
+        self.tcp_port = server.sockets[0].getsockname()[1]
+
+    def secure(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
+        """A TCP connection is to become a TLS connection."""
+        task = self._loop.create_task(self._shake_hands(transport, context))
+        self._greeting.add(task)
+        task.add_done_callback(self._greeting.discard)
+
+    async def _shake_hands(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
+        peer = _peer_of(transport)
+        protocol = ApplicationProtocol(self)
+        timeout = self.settings.limits.handshake_s
+        try:
+            secured = await self._loop.start_tls(
+                transport,
+                protocol,
+                context,
+                server_side=True,
+                ssl_handshake_timeout=timeout,
+                ssl_shutdown_timeout=1.0,
+            )
+        except (OSError, TimeoutError) as wrong:
+            self.log.warning("TLS connection refused", peer=peer.text, reason=str(wrong))
+            transport.abort()
+            return
+        if secured is None:
+            transport.abort()
+            return
+        protocol.connection_made(secured)
+
+    # Connections.
+
+    def admit(
+        self,
+        protocol: ApplicationProtocol,
+        peer: str,
+        group: str,
+        is_local: bool,  # noqa: FBT001
+    ) -> Connection | None:
+        """Somebody has connected; None if there are too many."""
+        connection = None
+        reason = "there are too many connections"
+        if self._groups[group] >= self.settings.limits.connections_per_peer_max:
+            reason = f"there are too many connections from {group}"
+        else:
+            connection = self.reception.connected(peer, is_local=is_local)
+        if connection is None:
+            self.log.warning("connection refused", peer=peer, reason=reason)
+            return None
+        self._groups[group] += 1
+        self._protocols[connection] = protocol
+        return connection
+
+    def dismiss(self, connection: Connection, group: str) -> None:
+        """A connection is gone."""
+        self._groups[group] -= 1
+        if not self._groups[group]:
+            del self._groups[group]
+        del self._protocols[connection]
+        if not self._protocols and self._last_one is not None and not self._last_one.done():
+            self._last_one.set_result(None)
+        self._porter.holders.pop(connection.peer, None)
+        if self.keeper is not None and self.keeper.is_working:
+            self.keeper.tick()
+            self.reception.lost(connection, self._loop.time())
+            self.keeper.wake()
+
+    def receive(self, connection: Connection, data: bytes) -> None:
+        """Bytes came from a client."""
+        keeper = self.keeper
+        if keeper is not None and keeper.is_working:
+            keeper.tick()
+            self.reception.received(connection, data, self._loop.time())
+            keeper.wake()
+
+    def go_on(self, connection: Connection) -> None:
+        """A client that was not listened to is again."""
+        if self.keeper is not None and self.keeper.is_working:
+            self.keeper.tick()
+            self.reception.go_on(connection)
+            self.keeper.wake()
+
+    def flush(self) -> None:
+        """Writes what there is to be written."""
+        dirty = self.reception.dirty
+        while dirty:
+            connection, _ = dirty.popitem()
+            protocol = self._protocols.get(connection)
+            if protocol is not None:
+                protocol.flush()
+        self._spare_memory()
+
+    def _spare_memory(self) -> None:
+        """If clients together leave too much unread, the one that leaves most goes."""
+        most = self.settings.limits.memory_bytes
+        while self.reception.unread_bytes > most:
+            worst = max(self._protocols, key=lambda each: each.unread_bytes, default=None)
+            if worst is None or not worst.unread_bytes:
+                return
+            worst.closing = "memory runs out, and it leaves the most of its answers unread"
+            self._protocols[worst].flush()
+            worst.unread_bytes = 0
+
+    def _check_tokens(self) -> None:
+        self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)
+        for connection, protocol in list(self._protocols.items()):
+            reason = self._porter.refusal_now(connection.peer)
+            if reason:
+                connection.closing = reason
+                protocol.flush()
+
+    # The end.
+
+    def stop_accepting(self) -> None:
+        """No further connections; the socket's file goes."""
+        for server in self._servers:
+            server.close()
+        self.settings.socket_path.unlink(missing_ok=True)
+
+    async def _all_gone(self) -> None:
+        if self._protocols:
+            self._last_one = self._loop.create_future()
+            await self._last_one
+
+    async def close(self) -> None:
+        """Ends every connection once what it was told is written, or soon after."""
+        self._checking.cancel()
+        for task in list(self._greeting):
+            task.cancel()
+        await asyncio.gather(*self._greeting, return_exceptions=True)
+        for protocol in list(self._protocols.values()):
+            if protocol.transport is not None:
+                protocol.transport.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._all_gone(), CLOSING_S)
+        for protocol in list(self._protocols.values()):
+            if protocol.transport is not None:
+                protocol.transport.abort()
+        await self._all_gone()
+        for server in self._servers:
+            await server.wait_closed()
+
+
+def _local_listener(path: Path, mode: int) -> socket.socket:
+    """The socket's file, open to whom its mode says.
+
+    Whoever has the folder's lock is the only one that serves here: a socket that is there already
+    was left by somebody who was killed.
+    """
+    if path.is_socket():
+        path.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(str(path))
+        path.chmod(mode)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+class _Securing(asyncio.Protocol):
+    """A TCP connection before TLS: it says nothing, and becomes another protocol's."""
+
+    def __init__(self, listeners: Listeners, context: ssl.SSLContext) -> None:
+        self._listeners = listeners
+        self._context = context
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody has connected."""
+        self._listeners.secure(cast("asyncio.Transport", transport), self._context)
+
+
+def _peer_of(transport: asyncio.BaseTransport) -> _Peer:
+    connected: socket.socket = transport.get_extra_info("socket")
+    if connected.family == socket.AF_UNIX:
+        pid, uid, _ = _credentials(connected)
+        return _Peer(f"user {uid}, process {pid}", f"user {uid}", is_local=True)
+    host, port = transport.get_extra_info("peername")[:2]
+    return _Peer(f"{host}:{port}", str(host), is_local=False)
+
+
+def _credentials(connected: socket.socket) -> tuple[int, int, int]:
+    """Process, user and group at the other end of a local socket, where the system tells."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return 0, 0, 0
+    found = connected.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size)
+    pid, uid, gid = _CREDENTIALS.unpack(found)
+    return pid, uid, gid

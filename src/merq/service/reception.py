@@ -1,0 +1,326 @@
+"""All applications that are connected, and the queue manager that they share.
+
+It does no I/O: bytes and the time go in, and each connection says what is to be written to it. An
+event loop drives it, and so does the simulator.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+from uuid import UUID
+
+from merq.engine.changes import Answer
+from merq.errors import MessageQueueError, StoreError
+from merq.host import Desk, Hall, Host, Pending
+from merq.hresult import HResult
+from merq.protocol.application.greeting import Hello
+from merq.protocol.application.requests import Cancel
+from merq.protocol.application.server import Asked, Memory, ServerLimits, ServerSession
+
+NUMBER_BITS: Final = 32
+"""The engine knows a request by the connection's number above these bits, and its own below."""
+
+_NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceptionLimits:
+    """What all applications together are allowed, and each of them.
+
+    Attributes:
+        connections_max: Connections at the same time.
+        outbox_high_bytes: A client that leaves so much of its answers unread is not listened to
+            until it has read them.
+        outbox_bytes_max: A client that leaves more than that unread is cut off.
+        conversations_max: Conversations whose connection was lost and that may be gone on with.
+        resume_s: For how long they may.
+    """
+
+    client: ServerLimits = field(default_factory=ServerLimits)
+    connections_max: int = 4096
+    outbox_high_bytes: int = 4 << 20
+    outbox_bytes_max: int = 64 << 20
+    conversations_max: int = 10_000
+    resume_s: float = 120.0
+
+
+class Porter(Protocol):
+    """Decides who is let in."""
+
+    def refusal(self, hello: Hello, peer: str, *, is_local: bool) -> str:
+        """Why a client is not let in, for the log; empty if it is."""
+
+
+class LocalPorter:
+    """Lets in whoever can open the socket's file, and nobody else."""
+
+    def refusal(self, hello: Hello, peer: str, *, is_local: bool) -> str:
+        """Why a client is not let in."""
+        del hello, peer
+        return "" if is_local else "only local clients are let in here"
+
+
+class Connection:
+    """One client.
+
+    Attributes:
+        peer: Who it is, for the log.
+        is_local: It came through the socket's file.
+        outbox: Frames to be written to it.
+        unread_bytes: What was given to be written and is not gone, as the driver says.
+        closing: Why it is to be closed once its outbox is written; empty while it goes on.
+    """
+
+    __slots__ = (
+        "client",
+        "closing",
+        "conversation",
+        "desk",
+        "is_local",
+        "is_lost",
+        "number",
+        "outbox",
+        "outbox_bytes",
+        "peer",
+        "session",
+        "successor",
+        "unread_bytes",
+    )
+
+    def __init__(self, number: int, peer: str, desk: Desk, limits: ServerLimits) -> None:
+        self.number = number
+        self.peer = peer
+        self.is_local = False
+        self.desk = desk
+        self.session = ServerSession(limits)
+        self.client = ""
+        self.conversation: UUID | None = None
+        self.outbox: list[bytes] = []
+        self.outbox_bytes = 0
+        self.unread_bytes = 0
+        self.closing = ""
+        self.is_lost = False
+        self.successor: Connection | None = None
+
+    def say(self, data: bytes) -> None:
+        """Puts a frame into the outbox."""
+        self.outbox.append(data)
+        self.outbox_bytes += len(data)
+
+
+@dataclass(slots=True)
+class _Lost:
+    """A conversation without a connection."""
+
+    memory: Memory
+    connection: Connection
+    until: float
+
+
+class Reception:
+    """Everybody who is connected.
+
+    Attributes:
+        dirty: Connections that have something to be written, or are to be closed.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        hall: Hall,
+        porter: Porter,
+        new_guid: Callable[[], UUID],
+        limits: ReceptionLimits | None = None,
+    ) -> None:
+        self._host = host
+        self._hall = hall
+        self._porter = porter
+        self._new_guid = new_guid
+        self.limits = limits or ReceptionLimits()
+        self._connections: dict[int, Connection] = {}
+        self._departed: dict[int, Connection] = {}
+        self._conversations: dict[UUID, Connection] = {}
+        self._now = 0.0
+        self._lost: OrderedDict[UUID, _Lost] = OrderedDict()
+        self._count = 0
+        self.dirty: dict[Connection, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    @property
+    def unread_bytes(self) -> int:
+        """What all clients together have left unread."""
+        return sum(each.unread_bytes for each in self._connections.values())
+
+    # Coming and going.
+
+    def connected(self, peer: str, *, is_local: bool) -> Connection | None:
+        """Somebody has connected; None if there are too many already."""
+        if len(self._connections) >= self.limits.connections_max:
+            return None
+        self._count += 1
+        desk = Desk(self._host, self._hall)
+        connection = Connection(self._count, peer, desk, self.limits.client)
+        connection.is_local = is_local
+        self._connections[connection.number] = connection
+        self._hall.connections = len(self._connections)
+        return connection
+
+    def lost(self, connection: Connection, now: float) -> None:
+        """A connection is gone; what its client had under way is put away."""
+        if connection.is_lost:
+            return
+        self.perform()  # what was answered before is not taken back
+        connection.is_lost = True
+        del self._connections[connection.number]
+        self.dirty.pop(connection, None)
+        self._hall.connections = len(self._connections)
+        connection.desk.close()
+        connection.outbox.clear()
+        memory = connection.session.memory
+        if memory.under_way:
+            self._departed[connection.number] = connection
+        if connection.conversation is not None:
+            del self._conversations[connection.conversation]
+            self._remember(connection, memory, now)
+        self.perform()
+
+    def _remember(self, connection: Connection, memory: Memory, now: float) -> None:
+        assert connection.conversation is not None
+        lost = _Lost(memory, connection, now + self.limits.resume_s)
+        self._lost[connection.conversation] = lost
+        self.forget(now)
+
+    def forget(self, now: float) -> None:
+        """Conversations that were not gone on with in time, or are too many, are forgotten."""
+        while self._lost:
+            conversation, oldest = next(iter(self._lost.items()))
+            if oldest.until > now and len(self._lost) <= self.limits.conversations_max:
+                return
+            del self._lost[conversation]
+
+    # What clients want.
+
+    def received(self, connection: Connection, data: bytes, now: float) -> None:
+        """Bytes came from a client."""
+        self._now = now
+        connection.session.feed(data)
+        self.go_on(connection)
+
+    def go_on(self, connection: Connection) -> None:
+        """Carries out what a client wants, unless it does not read what it is told."""
+        session = connection.session
+        while not self.is_congested(connection):
+            event = session.next()
+            if event is None:
+                break
+            if isinstance(event, Asked):
+                self._carry_out(connection, event)
+            else:
+                self._greet(connection, event)
+        if session.closing and not connection.closing:
+            connection.closing = session.closing
+            connection.say(session.goodbye())
+            self.dirty[connection] = None
+
+    def is_congested(self, connection: Connection) -> bool:
+        """Whether a client has left too much unread to be listened to."""
+        waiting = connection.outbox_bytes + connection.unread_bytes
+        return waiting > self.limits.outbox_high_bytes or bool(connection.closing)
+
+    def _greet(self, connection: Connection, hello: Hello) -> None:
+        session = connection.session
+        connection.client = hello.client
+        reason = self._porter.refusal(hello, connection.peer, is_local=connection.is_local)
+        self.dirty[connection] = None
+        if reason:
+            connection.say(session.refuse(reason))
+            connection.closing = reason
+            return
+        lost = None if hello.resume is None else self._find_lost(hello.resume)
+        if lost is not None:
+            session.earlier = lost.memory
+            lost.connection.successor = connection
+        connection.conversation = self._new_guid()
+        self._conversations[connection.conversation] = connection
+        state = self._host.engine.state
+        connection.say(session.welcome(state.guid, state.name, connection.conversation))
+
+    def _find_lost(self, conversation: UUID) -> _Lost | None:
+        """A conversation to go on with; its client knows before us that its connection is gone."""
+        living = self._conversations.get(conversation)
+        if living is not None:
+            living.closing = "its client has connected anew"
+            self.lost(living, self._now)
+            self.dirty[living] = None
+        return self._lost.pop(conversation, None)
+
+    def _carry_out(self, connection: Connection, asked: Asked) -> None:
+        session, number = connection.session, asked.number
+        known = session.known_answer(number)
+        if known is not None:
+            self._tell(connection, session.tell(number, known))
+            return
+        if session.earlier is not None and number in session.earlier.under_way:
+            return  # the answer comes from what the earlier connection began
+        request = asked.request
+        own = connection.number << NUMBER_BITS
+        if isinstance(request, Cancel):
+            request = Cancel(own | request.request)
+        try:
+            reply = connection.desk.perform(own | number, request)
+        except MessageQueueError as refused:
+            reply = refused
+        except StoreError as wrong:
+            # What the disk does not give back as it was written is refused; the rest goes on.
+            reply = MessageQueueError(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED, str(wrong))
+        if not isinstance(reply, Pending):
+            self._tell(connection, session.answer(number, reply))
+
+    def _tell(self, connection: Connection, data: bytes) -> None:
+        connection.say(data)
+        self.dirty[connection] = None
+        if connection.outbox_bytes + connection.unread_bytes > self.limits.outbox_bytes_max:
+            connection.closing = "it does not read its answers"
+
+    # What comes of it.
+
+    def perform(self) -> None:
+        """Lets the host write what is to be written, and gives the answers that are due."""
+        self.take(self._host.perform())
+
+    def take(self, answers: list[Answer]) -> None:
+        """Gives answers to who asked."""
+        for answer in answers:
+            connection = self._connections.get(answer.request >> NUMBER_BITS)
+            if connection is None:
+                self._take_late(answer)
+                continue
+            connection.desk.settled(answer.request, answer.result)
+            number = answer.request & _NUMBER_MASK
+            self._tell(connection, connection.session.answer(number, answer.result))
+
+    def _take_late(self, answer: Answer) -> None:
+        """An answer for a connection that is gone; somebody may go on with its conversation."""
+        departed = self._departed.get(answer.request >> NUMBER_BITS)
+        number = answer.request & _NUMBER_MASK
+        data = b"" if departed is None else departed.session.answer(number, answer.result)
+        while departed is not None and data:
+            if not departed.session.memory.under_way:
+                self._departed.pop(departed.number, None)
+            successor = departed.successor
+            if successor is None:
+                return
+            # Whoever goes on with it has asked for the same again, or will.
+            told = successor.session.tell(number, data)
+            if told:
+                departed.session.memory.answers.pop(number, None)
+            if not successor.is_lost:
+                if told:
+                    self._tell(successor, told)
+                return
+            departed, data = successor, told
