@@ -62,6 +62,7 @@ bench: setup $(PEERS)/.ready
 	$(BIN)/python bench/codec.py
 	$(BIN)/python bench/embedded --profile
 	$(BIN)/python bench/growth
+	$(BIN)/python bench/brokers
 
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)
