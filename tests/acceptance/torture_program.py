@@ -131,7 +131,7 @@ def purging(label: str) -> list[str]:
 
 def expiring(label: str) -> list[str]:
     """What is so when a message's time has run out."""
-    return [f"-{BRIEF}/{label}", f"+{DEAD}/{label}", f"+{ADMIN}/timeout/{label}"]
+    return [f"-{BRIEF}/{label}", f"+{DEAD}/timeout/{label}", f"+{ADMIN}/timeout/{label}"]
 
 
 class Clock:

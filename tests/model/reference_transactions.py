@@ -61,7 +61,8 @@ class Model(Manager):
 
     def abort(self, request: int, tx: Tx) -> None:
         was_open = tx.phase == "open"
-        back = Op(certain=was_open, answers=[(request, OK)])
+        told = Op(answers=[(request, OK)])
+        back = Op(certain=True) if was_open else told
         undo = self.end(back, tx)
         away = Op() if was_open else back
         for each in tx.work:
@@ -73,6 +74,8 @@ class Model(Manager):
         self.plan(back)
         if was_open and away.done:
             self.plan(away)
+        if was_open:
+            self.plan(told)
 
     def give_back(self, back: Op, away: Op, queue: Queue, message: Msg) -> None:
         """A message goes back to its place; or away, if it was purged or is poison."""

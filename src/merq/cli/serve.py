@@ -7,8 +7,15 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from merq.service.logs import OpenLog
+
+COUNTS_S = 1.0
+"""How often it is looked whether there are counts of repeated events to be told."""
 
 _FILE = click.Path(path_type=Path)
 
@@ -65,11 +72,22 @@ def serve(
         click.echo(as_toml(settings), nl=False)
         return
 
-    async def run() -> None:
-        await Service(settings).run(retry=not no_retry)
+    async def run(log: OpenLog) -> None:
+        counting = asyncio.create_task(_tell_counts(log))
+        try:
+            await Service(settings).run(retry=not no_retry)
+        finally:
+            counting.cancel()
 
-    with open_log(settings.log), asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(run())
+    with open_log(settings.log) as log, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(run(log))
+
+
+async def _tell_counts(log: OpenLog) -> None:
+    """Repetitions that were counted are told, also if nothing else happens."""
+    while True:
+        await asyncio.sleep(COUNTS_S)
+        log.tell_counts()
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

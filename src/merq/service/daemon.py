@@ -18,7 +18,7 @@ from typing import Final
 from uuid import uuid4
 
 from merq import __version__
-from merq.errors import MerqError, StoreFailed
+from merq.errors import CertificateError, MerqError, StoreFailed
 from merq.host import Hall, Host
 from merq.protocol.application.server import ServerLimits
 from merq.service.keeping import Keeper
@@ -26,10 +26,12 @@ from merq.service.listening import Listeners, TokenPorter
 from merq.service.logs import Log
 from merq.service.reception import Reception, ReceptionLimits
 from merq.service.settings import ServiceSettings
-from merq.service.tls import server_context
+from merq.service.tls import server_context, warn_of_ending
 from merq.service.tokens import Tokens
 from merq.store.disk import FileDisk
 from merq.store.recovery import Identity
+
+DAY_S: Final = 86_400.0
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 """What ends the service cleanly."""
@@ -191,8 +193,9 @@ class Service:
     async def _serve(self) -> None:
         stopping = asyncio.create_task(self._stopping.wait())
         failing = asyncio.create_task(self._failed.wait())
+        watching = asyncio.create_task(self._watch())
         await asyncio.wait((stopping, failing), return_when=asyncio.FIRST_COMPLETED)
-        for task in (stopping, failing):
+        for task in (stopping, failing, watching):
             task.cancel()
         if self._stopping.is_set():
             _notify("STOPPING=1")
@@ -200,6 +203,15 @@ class Service:
         began = time.monotonic()
         await self._shut()
         self._log.info("stopped", seconds=round(time.monotonic() - began, 3))
+
+    async def _watch(self) -> None:
+        """Once a day it is looked at how long the certificates hold."""
+        while True:
+            await asyncio.sleep(DAY_S)
+            try:
+                warn_of_ending(self._settings.tls, now=datetime.now(UTC), log=self._log)
+            except CertificateError as wrong:
+                self._log.error("the certificate cannot be used any more", error=wrong)
 
     async def _shut(self) -> None:
         """Ends everything that there is; what was promised is durable before anybody is cut off."""

@@ -22,11 +22,14 @@ from merq.protocol.application.greeting import Hello
 from merq.service.keeping import Keeper
 from merq.service.logs import Log
 from merq.service.reception import Connection, Reception
-from merq.service.settings import ServiceSettings
+from merq.service.settings import LimitSettings, ServiceSettings
 from merq.service.tokens import Refusal, TokenHolder, Tokens
 
-CLOSING_S: Final = 1.0
-"""How long clients have to read what they were told, when the service stops."""
+CLOSING_SHARE: Final = 0.4
+"""This share of the time that a stop may take is the clients', to read what they were told."""
+
+PROBE_S: Final = 10
+"""Seconds between looks at a TCP connection over which nothing goes."""
 
 BACKLOG: Final = 1024
 """Connections that wait to be accepted."""
@@ -99,6 +102,8 @@ class ApplicationProtocol(asyncio.Protocol):
         if self.connection is None:
             self.transport.abort()
             return
+        if not peer.is_local:
+            _keep_alive(transport.get_extra_info("socket"), self._listeners.settings.limits)
         high = self._listeners.settings.limits.answer_bytes_max
         self.transport.set_write_buffer_limits(high=high, low=high // 2)
         loop = asyncio.get_running_loop()
@@ -372,7 +377,7 @@ class Listeners:
             if protocol.transport is not None:
                 protocol.transport.close()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._all_gone(), CLOSING_S)
+            await asyncio.wait_for(self._all_gone(), self.settings.stop_s * CLOSING_SHARE)
         for protocol in list(self._protocols.values()):
             if protocol.transport is not None:
                 protocol.transport.abort()
@@ -418,6 +423,21 @@ def _peer_of(transport: asyncio.BaseTransport) -> _Peer:
         return _Peer(f"user {uid}, process {pid}", f"user {uid}", is_local=True)
     host, port = transport.get_extra_info("peername")[:2]
     return _Peer(f"{host}:{port}", str(host), is_local=False)
+
+
+def _keep_alive(connected: socket.socket, limits: LimitSettings) -> None:
+    """A client that is gone without a word is noticed, and so is one that takes nothing."""
+    probes = max(1, int((limits.idle_s - limits.keepalive_s) // PROBE_S))
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", max(1, int(limits.keepalive_s))),
+        ("TCP_KEEPINTVL", PROBE_S),
+        ("TCP_KEEPCNT", min(probes, 127)),
+        ("TCP_USER_TIMEOUT", int(limits.idle_s * 1000)),
+    ):
+        option = getattr(socket, name, None)  # not every system has them
+        if option is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _credentials(connected: socket.socket) -> tuple[int, int, int]:
