@@ -31,7 +31,7 @@ class CheckpointedWorld(World):
             skipped = self.covered_frames
         for frame in self.log[skipped : self.durable_frames]:
             for entry, position in zip(frame.entries, frame.positions, strict=True):
-                engine.replay(entry.kind, memoryview(entry.data), position)
+                engine.replay(entry.kind, memoryview(entry.whole), position)
         return engine, packets
 
     def _start(self) -> None:
@@ -44,4 +44,4 @@ class CheckpointedWorld(World):
 
 def lay_out(packets: MemoryPackets, frame: Written) -> None:
     base = frame.positions[0] & ~0xFFFFFF
-    packets.bytes_at[base] = b"".join(entry.data for entry in frame.entries)
+    packets.bytes_at[base] = b"".join(entry.whole for entry in frame.entries)

@@ -64,6 +64,38 @@ class PutStep:
 
 
 @final
+class PutManyStep:
+    """Messages of this queue manager's own become available, of which nothing else is known.
+
+    Attributes:
+        lookup_ids: Of each packet.
+        first_ordinal: The first message's; the others follow it.
+        entry: The first one's place among the change's entries, the others follow it; or NO_ENTRY.
+        size: Of all packets together.
+    """
+
+    __slots__ = ("arrival", "entry", "first_ordinal", "lookup_ids", "packets", "queue", "size")
+
+    def __init__(
+        self,
+        queue: Queue,
+        arrival: int,
+        lookup_ids: list[int],
+        packets: list[bytes],
+        first_ordinal: int,
+        entry: int,
+        size: int,
+    ) -> None:
+        self.queue = queue
+        self.arrival = arrival
+        self.lookup_ids = lookup_ids
+        self.packets = packets
+        self.first_ordinal = first_ordinal
+        self.entry = entry
+        self.size = size
+
+
+@final
 class RemoveStep:
     """A message is gone."""
 
@@ -72,6 +104,17 @@ class RemoveStep:
     def __init__(self, queue: Queue, lookup_id: int) -> None:
         self.queue = queue
         self.lookup_id = lookup_id
+
+
+@final
+class RemoveManyStep:
+    """Messages of one queue are gone."""
+
+    __slots__ = ("lookup_ids", "queue")
+
+    def __init__(self, queue: Queue, lookup_ids: list[int]) -> None:
+        self.queue = queue
+        self.lookup_ids = lookup_ids
 
 
 @final
@@ -176,7 +219,9 @@ class ResolveStep:
 
 Step: TypeAlias = (
     PutStep
+    | PutManyStep
     | RemoveStep
+    | RemoveManyStep
     | MoveStep
     | GiveBackStep
     | PurgeStep

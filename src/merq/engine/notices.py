@@ -91,6 +91,12 @@ def take(change: Change, queue: Queue, place: Place) -> None:
     change.steps.append(RemoveStep(queue, place.lookup_id))
 
 
+def take_of_many(change: Change, queue: Queue, place: Place) -> None:
+    """The same for one of several; whoever plans the change adds the step that has all of them."""
+    if not place.location & MEMORY:
+        change.entries.append(records.remove(queue.properties.number, place.lookup_id))
+
+
 def arrived(state: State, change: Change, view: MessageView) -> None:
     """[MS-MQQB] 3.1.5.8.10: a message has reached its queue."""
     if view.positive_journaling and state.has_room(len(view.packet)):

@@ -21,6 +21,11 @@ ORDINAL_MASK: Final = 0xFFFFFFFF
 """[MS-MQMQ] 2.2.18.1.3: a message identifier has 32 bits for the ordinal; it starts anew then."""
 
 
+def lookup_id_of(priority: int, sequential_id: int) -> int:
+    """[MS-MQDMPR] 3.1.7.1.9: 7 minus the priority, then a number that only grows."""
+    return 7 - priority << 56 | sequential_id
+
+
 class Numbers:
     """[MS-MQDMPR] 3.1.1.1: the SequentialID, and the ordinals of messages."""
 
@@ -37,7 +42,7 @@ class Numbers:
         self._sequential_id += 1
         if self._sequential_id > self._sequential_reserved:
             self._reserve(change)
-        return 7 - priority << 56 | self._sequential_id
+        return lookup_id_of(priority, self._sequential_id)
 
     def ordinal(self, change: Change) -> int:
         """The number of the next message that this queue manager sends."""
@@ -47,6 +52,23 @@ class Numbers:
         if self._ordinal > self._ordinal_reserved:
             self._reserve(change)
         return self._ordinal & ORDINAL_MASK
+
+    def many(self, count: int, change: Change) -> tuple[int, int] | None:
+        """As many sequential identifiers and ordinals in a row; the first of each.
+
+        None if the ordinals would not be in a row: they start anew on the way.
+        """
+        if self._ordinal & ORDINAL_MASK > ORDINAL_MASK - count:
+            return None
+        first = self._sequential_id + 1, (self._ordinal + 1) & ORDINAL_MASK
+        self._sequential_id += count
+        self._ordinal += count
+        if (
+            self._sequential_id > self._sequential_reserved
+            or self._ordinal > self._ordinal_reserved
+        ):
+            self._reserve(change)
+        return first
 
     def _reserve(self, change: Change) -> None:
         assert self._sequential_id < SEQUENTIAL_MAX - RESERVATION, "2**56 messages were here"

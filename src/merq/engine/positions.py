@@ -388,7 +388,12 @@ class PositionList:
         """
         block = self._near
         row = self._near_row
-        if row < len(block.ids) and block.ids[row] == lookup_id:
+        ids = block.ids
+        if row < len(ids) and ids[row] == lookup_id:
+            return row
+        row += 1  # who goes through many goes to the next
+        if row < len(ids) and ids[row] == lookup_id:
+            self._near_row = row
             return row
         number = lookup_id >> _LANE_SHIFT
         if not 0 <= number < LANES:

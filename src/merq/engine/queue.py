@@ -41,6 +41,12 @@ class Note(NamedTuple):
 NO_NOTE: Final = Note()
 
 
+HELD: Final = 0
+HELD_QUIETLY: Final = 1
+ENDING: Final = 2
+"""How a message is held that was handed out: somebody may want to know that it was received, nobody
+but the queue's journal does, or its end is under way."""
+
 KEEPING: Final = frozenset({QueueKind.SYSTEM, QueueKind.JOURNAL})
 """Queues in which messages do not expire."""
 
@@ -55,7 +61,7 @@ class Queue:
         notes: What is known of messages beside their packets, for those of which something is.
         expired: Messages whose time ran out and which are still here: somebody holds them, or they
             are on their way out.
-        held: Messages that were handed out to be ended later, and whether that is under way.
+        held: Messages that were handed out to be ended later: HELD, HELD_QUIETLY or ENDING.
         descriptors: Who has it open.
         closing: Its deletion is under way; nothing more can be asked of it.
         state: How far an outgoing queue is; it has no meaning for others.
@@ -95,7 +101,7 @@ class Queue:
         self.staged_bytes = 0
         self.notes: dict[int, Note] = {}
         self.expired: set[int] = set()
-        self.held: dict[int, bool] = {}
+        self.held: dict[int, int] = {}
         self.descriptors: dict[int, Descriptor] = {}
         self.closing = False
         self.state = OutgoingState.INACTIVE

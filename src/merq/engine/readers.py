@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from merq.engine import notices
-from merq.engine.changes import Answer, Change
+from merq.engine.changes import Answer, Change, RemoveManyStep
 from merq.engine.cursor import Cursor, Outcome
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING, Place
-from merq.engine.queue import Queue
+from merq.engine.queue import ENDING, HELD, HELD_QUIETLY, Queue
 from merq.engine.reading import ByCursor, WaitingRead
 from merq.engine.sending import MESSAGES_AT_ONCE_MAX
 from merq.engine.state import State
@@ -60,42 +60,52 @@ class Readers:
         self, request: int, queue: Queue, lookup_ids: Sequence[int], *, delete: bool
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.12: what becomes of messages that were handed out and held."""
+        held = queue.held
         for lookup_id in lookup_ids:
-            if queue.held.get(lookup_id, True) or queue.positions.get(lookup_id) is None:
+            if held.get(lookup_id, ENDING) == ENDING:
                 raise MessageQueueError(
                     HResult.MQ_ERROR_TRANSACTION_SEQUENCE,
                     "the message was not handed out, or was given back already",
                 )
         change = Change()
-        for lookup_id in lookup_ids:
-            self._end_one(change, queue, lookup_id, delete=delete)
+        self._end_held(change, queue, lookup_ids, delete=delete)
         change.answers.append(Answer(request, None))
         self._state.submit(change)
 
     def give_back(self, queue: Queue, lookup_ids: Iterable[int]) -> None:
         """Whoever held messages is gone; what was purged meanwhile goes for good."""
         change = Change()
-        for lookup_id in lookup_ids:
-            if not queue.held.get(lookup_id, True):
-                self._end_one(change, queue, lookup_id, delete=False)
+        there = [each for each in lookup_ids if queue.held.get(each, ENDING) != ENDING]
+        self._end_held(change, queue, there, delete=False)
         if change.steps:
             self._state.submit(change)
 
-    def _end_one(self, change: Change, queue: Queue, lookup_id: int, *, delete: bool) -> None:
-        place = queue.positions.get(lookup_id)
-        assert place is not None, "it was looked at before"
-        if place.state == PURGE_PENDING:
-            notices.take(change, queue, place)
-            reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-            notices.lost_at(self._state, change, queue, place, reason)
-        elif delete:
-            notices.take(change, queue, place)
-            notices.received_at(self._state, change, queue, place)
-        else:
-            del queue.held[lookup_id]
-            self._state.give_back(queue, lookup_id)
-            return
-        queue.held[lookup_id] = True
+    def _end_held(
+        self, change: Change, queue: Queue, lookup_ids: Sequence[int], *, delete: bool
+    ) -> None:
+        """Messages that are held go, or go back."""
+        held, positions = queue.held, queue.positions
+        journaled = queue.properties.journaling or queue.properties.owner != 0
+        gone: list[int] = []
+        for lookup_id in lookup_ids:
+            place = positions.get(lookup_id)
+            assert place is not None, "what is held is there"
+            if place.state == PURGE_PENDING:
+                notices.take(change, queue, place)
+                reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+                notices.lost_at(self._state, change, queue, place, reason)
+            elif not delete:
+                del held[lookup_id]
+                self._state.give_back(queue, lookup_id)
+                continue
+            else:
+                gone.append(lookup_id)
+                notices.take_of_many(change, queue, place)
+                if journaled or held[lookup_id] != HELD_QUIETLY:
+                    notices.received_at(self._state, change, queue, place)
+            held[lookup_id] = ENDING
+        if gone:
+            change.steps.append(RemoveManyStep(queue, gone))
 
     def _read_or_wait(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
         """[MS-MQDMPR] 3.1.7.3.1: whoever finds nothing waits, if he may."""
@@ -205,6 +215,7 @@ class Readers:
         state = self._state
         change = Change()
         found: list[Delivered] = []
+        gone: list[int] = []
         size = 0
         going: Place | None = place
         while going is not None:
@@ -215,21 +226,8 @@ class Readers:
                     raise
                 break  # what comes before it is handed out; who asks for it next is told
             found.append(delivered)
-            if reader.peek:
-                pass
-            elif reader.transaction:
-                transaction = self._transactions.get(reader.transaction)
-                quiet = notices.is_quiet(queue, going.lookup_id, delivered.packet)
-                operation = Receiving(queue, going.lookup_id, is_quiet=quiet)
-                self._transactions.lock(transaction, operation)
-            else:
-                queue.positions.set_state(going.lookup_id, LOCKED)
-                if reader.held:
-                    queue.held[going.lookup_id] = False
-                else:
-                    notices.take(change, queue, going)
-                    if not notices.is_quiet(queue, going.lookup_id, delivered.packet):
-                        notices.received(state, change, queue, delivered.packet)
+            if not reader.peek:
+                self._take_one(change, queue, reader, delivered, gone)
             size += len(delivered.packet)
             if len(found) >= reader.most or 0 < reader.most_bytes <= size:
                 break
@@ -237,12 +235,41 @@ class Readers:
                 going = queue.positions.after(going.lookup_id)
             else:
                 going = queue.positions.first() if self._may_go_on(reader) else None
+        if gone:
+            change.steps.append(RemoveManyStep(queue, gone))
         result = found if reader.most else found[0]
         if change.steps:
             change.answers.append(Answer(reader.request, result))
             state.submit(change)
         else:
             state.answer(reader.request, result)
+
+    def _take_one(
+        self,
+        change: Change,
+        queue: Queue,
+        reader: WaitingRead,
+        delivered: Delivered,
+        gone: list[int],
+    ) -> None:
+        """A message that is handed out belongs to the reader, or to its transaction."""
+        lookup_id, packet = delivered.lookup_id, delivered.packet
+        if reader.transaction:
+            transaction = self._transactions.get(reader.transaction)
+            quiet = notices.is_quiet(queue, lookup_id, packet)
+            self._transactions.lock(transaction, Receiving(queue, lookup_id, is_quiet=quiet))
+            return
+        queue.positions.set_state(lookup_id, LOCKED)
+        if reader.held:
+            telling = packet[61] & 0xE0  # as in notices.is_quiet
+            queue.held[lookup_id] = HELD if telling else HELD_QUIETLY
+            return
+        place = queue.positions.get(lookup_id)
+        assert place is not None, "it was just found"
+        notices.take_of_many(change, queue, place)
+        gone.append(lookup_id)
+        if not notices.is_quiet(queue, lookup_id, packet):
+            notices.received(self._state, change, queue, packet)
 
     def _may_go_on(self, reader: WaitingRead) -> bool:
         """Whether another message may come into the reader's transaction."""

@@ -45,10 +45,16 @@ _NOTE: Final = struct.Struct("<IIQB")
 
 
 class Entry(NamedTuple):
-    """A kind and data, for the store to write."""
+    """A kind and data, for the store to write; `more` follows the data, to save a copy."""
 
     kind: int
     data: bytes
+    more: bytes = b""
+
+    @property
+    def whole(self) -> bytes:
+        """The data as the store has it."""
+        return self.data + self.more
 
 
 class PutHeader(NamedTuple):
@@ -72,17 +78,17 @@ class NoteData(NamedTuple):
 
 def put(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     """A message comes into a queue."""
-    return Entry(PUT, _PUT.pack(queue, arrival, lookup_id) + packet)
+    return Entry(PUT, _PUT.pack(queue, arrival, lookup_id), packet)
 
 
 def keep(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     """A copy of a message comes into a queue, and stays whatever the message's time was."""
-    return Entry(KEEP, _PUT.pack(queue, arrival, lookup_id) + packet)
+    return Entry(KEEP, _PUT.pack(queue, arrival, lookup_id), packet)
 
 
 def relocate(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     """A message's packet is copied, so that its old place can be given up."""
-    return Entry(RELOCATE, _PUT.pack(queue, arrival, lookup_id) + packet)
+    return Entry(RELOCATE, _PUT.pack(queue, arrival, lookup_id), packet)
 
 
 def remove(queue: int, lookup_id: int) -> Entry:

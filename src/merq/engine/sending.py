@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from merq.engine import notices, outgoing
-from merq.engine.changes import Answer, Change, StageStep
+from merq.engine import notices, outgoing, records
+from merq.engine.changes import NO_ENTRY, Answer, Change, PutManyStep, StageStep
+from merq.engine.numbers import lookup_id_of
 from merq.engine.queue import Note, Queue
 from merq.engine.state import State
 from merq.engine.transactions import Transactions
@@ -71,17 +72,53 @@ class Senders:
         self._check_room(queue, total, len(packets))
         within = self._within(transaction, len(packets))
         change = Change()
-        numbers = self._state.numbers
         ids = b""
-        if len(views) == 1:
-            ids = self._send_one(change, queue, views[0], within, note, numbers.ordinal(change))
-        else:
+        if within is None and note is None and _is_plain(queue, views):
+            ids = self._send_plain(change, queue, views, total)
+        if not ids:
+            numbers = self._state.numbers
             ids = b"".join(
-                self._send_one(change, queue, view, within, note, numbers.ordinal(change))
-                for view in views
+                [
+                    self._send_one(change, queue, view, within, note, numbers.ordinal(change))
+                    for view in views
+                ]
             )
         change.answers.append(Answer(request, ids))
         self._state.submit(change)
+
+    def _send_plain(
+        self, change: Change, queue: Queue, views: list[MessageView], total: int
+    ) -> bytes:
+        """Messages that only have to be put into their queue; gives nothing if they cannot be."""
+        state = self._state
+        count = len(views)
+        first = state.numbers.many(count, change)
+        if first is None:
+            return b""
+        sequential_id, first_ordinal = first
+        source, now, number = state.source, state.now, queue.properties.number
+        entries = change.entries
+        recoverable = views[0].user_flags & _DELIVERY != 0
+        entry = len(entries) if recoverable else NO_ENTRY
+        packets: list[bytes] = []
+        lookup_ids: list[int] = []
+        ids: list[bytes] = []
+        ordinal = first_ordinal
+        for view in views:
+            packet = stamp(view.packet, source, now, ordinal)
+            lookup_id = lookup_id_of(view.base_flags & 7, sequential_id)
+            if recoverable:
+                entries.append(records.put(number, now, lookup_id, packet))
+            packets.append(packet)
+            lookup_ids.append(lookup_id)
+            ids.append(source + ordinal.to_bytes(4, "little"))
+            sequential_id += 1
+            ordinal += 1
+        state.stage(queue, total)
+        change.steps.append(
+            PutManyStep(queue, now, lookup_ids, packets, first_ordinal, entry, total)
+        )
+        return b"".join(ids)
 
     def send_to(
         self,
@@ -239,6 +276,18 @@ def check_use(queue: Queue, *, transaction: int) -> None:
     raise MessageQueueError(
         HResult.MQ_ERROR_TRANSACTION_USAGE, f"{path} is {what}: send to it {where}"
     )
+
+
+def _is_plain(queue: Queue, views: list[MessageView]) -> bool:
+    """Whether nobody wants to know of these messages but who receives them, and all are alike."""
+    if queue.properties.kind is not QueueKind.PRIVATE:
+        return False
+    delivery = views[0].user_flags & _DELIVERY
+    for view in views:
+        flags = view.user_flags
+        if flags & _TELLING or flags & _DELIVERY != delivery:
+            return False
+    return True
 
 
 def _is_choosy(queue: Queue) -> bool:

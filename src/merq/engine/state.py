@@ -25,8 +25,10 @@ from merq.engine.changes import (
     MoveStep,
     PrepareStep,
     PurgeStep,
+    PutManyStep,
     PutStep,
     RelocateStep,
+    RemoveManyStep,
     RemoveStep,
     ResolveStep,
     Result,
@@ -38,7 +40,7 @@ from merq.engine.limits import Limits
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
-from merq.engine.queue import KILOBYTE, NO_NOTE, Note, Queue
+from merq.engine.queue import HELD, KILOBYTE, NO_NOTE, Note, Queue
 from merq.engine.work import Phase, Sending, Transaction
 from merq.errors import MessageQueueError, StoreError
 from merq.model.delivered import Delivered
@@ -210,12 +212,17 @@ class State:
             self.answer(answer.request, error)
         self._settle()
 
-    def _take_back(self, step: Step) -> None:  # noqa: C901 - one case a kind of step
+    def _take_back(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case a kind of step
         match step:
             case PutStep():
                 self.unstage(step.queue, len(step.packet))
+            case PutManyStep():
+                self.unstage(step.queue, step.size)
             case RemoveStep() | MoveStep():
-                self._stay(step)
+                self._stay(step.queue, step.lookup_id)
+            case RemoveManyStep():
+                for lookup_id in step.lookup_ids:
+                    self._stay(step.queue, lookup_id)
             case GiveBackStep():
                 pass  # the prepared transaction keeps it, and no abort is counted
             case PurgeStep():
@@ -243,13 +250,12 @@ class State:
             case _:
                 assert_never(step)
 
-    def _stay(self, step: RemoveStep | MoveStep) -> None:
+    def _stay(self, queue: Queue, lookup_id: int) -> None:
         """A message does not leave; what was purged goes at the next start, and to nobody."""
-        queue, lookup_id = step.queue, step.lookup_id
         if self._is_marked(queue, lookup_id):
             queue.positions.set_state(lookup_id, PURGE_PENDING)
         elif lookup_id in queue.held:
-            queue.held[lookup_id] = False
+            queue.held[lookup_id] = HELD
             queue.positions.set_state(lookup_id, LOCKED)
         elif lookup_id in self.returning(queue):
             queue.positions.set_state(lookup_id, LOCKED)  # who gives it back makes it available
@@ -317,12 +323,14 @@ class State:
 
     def leaving(self, queue: Queue) -> set[int]:
         """Messages whose removal is under way; what moves stays with the queue's own kin."""
-        return {
-            step.lookup_id
-            for change in self._pending
-            for step in change.steps
-            if isinstance(step, RemoveStep) and step.queue is queue
-        }
+        found: set[int] = set()
+        for change in self._pending:
+            for step in change.steps:
+                if isinstance(step, RemoveStep) and step.queue is queue:
+                    found.add(step.lookup_id)
+                elif isinstance(step, RemoveManyStep) and step.queue is queue:
+                    found.update(step.lookup_ids)
+        return found
 
     def returning(self, queue: Queue) -> set[int]:
         """Messages that are being given back."""
@@ -335,12 +343,14 @@ class State:
 
     def arriving(self, queue: Queue) -> list[bytes]:
         """Packets that are on their way into a queue."""
-        return [
-            step.packet
-            for change in self._pending
-            for step in change.steps
-            if isinstance(step, PutStep) and step.queue is queue
-        ]
+        found: list[bytes] = []
+        for change in self._pending:
+            for step in change.steps:
+                if isinstance(step, PutStep) and step.queue is queue:
+                    found.append(step.packet)
+                elif isinstance(step, PutManyStep) and step.queue is queue:
+                    found += step.packets
+        return found
 
     def answer(self, request: int, result: Result) -> None:
         """Tells somebody what came of a request."""
@@ -354,12 +364,17 @@ class State:
                 self._carry_out(step, change)
             self.effects += change.answers
 
-    def _carry_out(self, step: Step, change: Change) -> None:
+    def _carry_out(self, step: Step, change: Change) -> None:  # noqa: C901, PLR0912 - as above
         match step:
             case PutStep():
                 self._put(step, change)
+            case PutManyStep():
+                self._put_many(step, change)
             case RemoveStep():
                 self.remove(step.queue, step.lookup_id)
+            case RemoveManyStep():
+                for lookup_id in step.lookup_ids:
+                    self.remove(step.queue, lookup_id)
             case MoveStep():
                 self.move(step.queue, step.lookup_id, step.target)
             case GiveBackStep():
@@ -410,6 +425,39 @@ class State:
         kept = note is not None and note.kept
         queue.arrived += 1
         self.insert(queue, step.lookup_id, location, packet, kept=kept)
+
+    def _put_many(self, step: PutManyStep, change: Change) -> None:
+        """What `_put` does, for many at once: none has a note, and all are from here."""
+        queue, arrival, packets = step.queue, step.arrival, step.packets
+        positions, by_message_id = queue.positions, queue.by_message_id
+        queue.staged_bytes -= step.size
+        queue.arrived += len(packets)
+        source = self._sources.get(self.source)
+        if source is None:
+            source = self._sources[self.source] = len(self._sources) + 1
+        key = source << 32 | step.first_ordinal
+        row = 0
+        for packet in packets:
+            size, lookup_id = len(packet), step.lookup_ids[row]
+            if step.entry == NO_ENTRY:
+                self._memory_count += 1
+                location = MEMORY | self._memory_count
+                self._memory[location] = (arrival, packet)
+                self.memory_bytes += size
+            else:
+                location = change.positions[step.entry + row]
+            expires = queue.expiry_of(packet)
+            positions.append(lookup_id, location, size, expires, key)
+            by_message_id.add(key, lookup_id)
+            if expires != NEVER:
+                self.expiries.add(expires, queue.number, lookup_id)
+            key += 1
+            row += 1  # noqa: SIM113 - counting is cheaper than enumerate, compiled
+        if step.entry != NO_ENTRY:
+            # A frame lies in one segment.
+            self._packets.keep(change.positions[step.entry], step.size)
+        if queue.waiting:
+            self.awake.append(queue)
 
     def insert(
         self,

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine import notices
-from merq.engine.changes import NO_ENTRY, Answer, Change, PutStep
+from merq.engine.changes import NO_ENTRY, Answer, Change, PutManyStep, PutStep
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
 from merq.engine.snapshot import Relocation, restore_snapshot, take_snapshot
@@ -198,6 +198,8 @@ class Host:
         for step in change.steps:
             if isinstance(step, PutStep) and step.entry != NO_ENTRY:
                 self._packets.remember(positions[step.entry], step.arrival, step.packet)
+            elif isinstance(step, PutManyStep) and step.entry != NO_ENTRY:
+                self._packets.remember_many(positions, step.entry, step.arrival, step.packets)
         self.engine.written(change, positions, appended.end)
         size = appended.end - positions[0]
         self._grown += size

@@ -43,6 +43,20 @@ class LogPackets:
             _, oldest = self._cache.popitem(last=False)
             self._cached -= len(oldest[1])
 
+    def remember_many(
+        self, positions: tuple[int, ...], first: int, arrival: int, packets: list[bytes]
+    ) -> None:
+        """Packets that were just written, the first of them at this place among the positions."""
+        cache = self._cache
+        at = first
+        for packet in packets:
+            cache[positions[at]] = (arrival, packet)
+            self._cached += len(packet)
+            at += 1
+        while self._cached > self._most:
+            _, oldest = cache.popitem(last=False)
+            self._cached -= len(oldest[1])
+
     def read(self, position: int, size: int) -> tuple[int, bytes]:
         """When the message in the record there arrived, and its packet."""
         found = self._cache.get(position)

@@ -20,6 +20,7 @@ from merq.store.disk import Disk, LogFile
 from merq.store.records import (
     FRAME_PAYLOAD_MAX,
     RECORD_HEADER_SIZE,
+    Entry,
     frame_size,
     pack_frame,
     record_matches,
@@ -174,7 +175,7 @@ class Log:
         """The sequence number that the next frame gets."""
         return self._sequence
 
-    def append(self, records: Sequence[tuple[int, bytes]]) -> Appended:
+    def append(self, records: Sequence[Entry]) -> Appended:
         """Writes one frame; it is not durable before `sync` has returned.
 
         Raises:
@@ -182,7 +183,11 @@ class Log:
             StoreFailed: The disk failed; the log takes nothing more.
         """
         self._check()
-        payload = RECORD_HEADER_SIZE * len(records) + sum([len(data) for _, data in records])
+        payload = RECORD_HEADER_SIZE * len(records)
+        for record in records:
+            payload += len(record[1])
+            if len(record) == 3:
+                payload += len(record[2])
         if payload > FRAME_PAYLOAD_MAX:
             raise StoreFull(
                 f"{payload} bytes at once, at most {FRAME_PAYLOAD_MAX} are stored in one piece"
@@ -193,7 +198,7 @@ class Log:
             self._failed = self._failed or wrong
             raise
 
-    def _append(self, records: Sequence[tuple[int, bytes]], size: int) -> Appended:
+    def _append(self, records: Sequence[Entry], size: int) -> Appended:
         tail = self._tail
         end = tail.used + size
         if end > tail.reserved or end > self._settings.segment_size:

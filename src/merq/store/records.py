@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import struct
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 FRAME_MAGIC: Final = b"FRAM"
@@ -74,13 +74,17 @@ class Frame:
         return self._records
 
 
+Entry: TypeAlias = tuple[int, bytes] | tuple[int, bytes, bytes]
+"""A record to be written: its kind and its data, which may be in two parts."""
+
+
 def frame_size(payload: int) -> int:
     """The size of a frame with its header and filling."""
     return FRAME_HEADER_SIZE + payload + -payload % FRAME_ALIGNMENT
 
 
 def pack_frame(
-    records: Sequence[tuple[int, bytes]], sequence: int, durable: int, key: int, position: int
+    records: Sequence[Entry], sequence: int, durable: int, key: int, position: int
 ) -> tuple[bytes, tuple[int, ...]]:
     """A whole frame that will be at `position`, and the positions of its records' data."""
     assert records, "a frame has at least one record"
@@ -89,17 +93,27 @@ def pack_frame(
     positions: list[int] = []
     begin = position + FRAME_HEADER_SIZE
     at = begin
-    for kind, data in records:
+    heads: list[bytes] = []
+    for record in records:
+        kind, data = record[0], record[1]
         assert 0 < kind <= KIND_MAX, "kind 0 does not exist"
-        size = len(data)
-        parts.append(pack(size, crc32(data), kind))
-        parts.append(data)
+        size, checksum = len(data), crc32(data)
+        if len(record) == 3:
+            more = record[2]
+            size += len(more)
+            checksum = crc32(more, checksum)
+            head = pack(size, checksum, kind)
+            parts += (head, data, more)
+        else:
+            head = pack(size, checksum, kind)
+            parts += (head, data)
+        heads.append(head)
         at += RECORD_HEADER_SIZE
         positions.append(at)
         at += size
     payload = at - begin
     assert payload <= FRAME_PAYLOAD_MAX, "the caller keeps to the limit"
-    checksum = crc32(parts[1] if len(parts) == 3 else b"".join(parts[1::2]))
+    checksum = crc32(heads[0] if len(heads) == 1 else b"".join(heads))
     head = _FRAME.pack(FRAME_MAGIC, payload, sequence, durable, len(records), checksum)
     parts[0] = head + _CRC.pack(crc32(head, key))
     parts.append(bytes(-payload % FRAME_ALIGNMENT))

@@ -111,7 +111,7 @@ class World:
         restore_snapshot(self.engine.state, self._snapshot)
         for frame in self.log[self._contained :]:
             for entry, position in zip(frame.entries, frame.positions, strict=True):
-                self.engine.replay(entry.kind, memoryview(entry.data), position)
+                self.engine.replay(entry.kind, memoryview(entry.whole), position)
         self.engine.tick(self.now)
         self.engine.start(UUID(int=77 << 64))
         self.perform()
@@ -119,7 +119,7 @@ class World:
 
     def _lay_out(self, frame: Written) -> None:
         base = frame.positions[0] // FRAME_SPACE * FRAME_SPACE
-        self.packets.bytes_at[base] = b"".join(entry.data for entry in frame.entries)
+        self.packets.bytes_at[base] = b"".join(entry.whole for entry in frame.entries)
 
     # Driving.
 
@@ -144,7 +144,7 @@ class World:
         positions, at = [], base
         for entry in entries:
             positions.append(at)
-            at += len(entry.data)
+            at += len(entry.whole)
         frame = Written(list(entries), tuple(positions), at)
         self.log.append(frame)
         self._lay_out(frame)
