@@ -12,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from merq.engine.changes import Result
 from merq.engine.cursor import Cursor
+from merq.engine.holdings import MEMORY
 from merq.engine.limits import Limits
 from merq.engine.queue import Queue as RealQueue
-from merq.engine.state import MEMORY, State
+from merq.engine.state import State
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.delivered import Delivered

@@ -15,8 +15,9 @@ from typing import Any
 from zlib import crc32
 
 from merq.engine import records
+from merq.engine.holdings import MEMORY
 from merq.engine.positions import AVAILABLE
-from merq.engine.state import MEMORY, State
+from merq.engine.state import State
 from merq.engine.work import Phase, pack_transaction
 from merq.model.queue import QueueProperties
 from merq.store.log import SEGMENT_HEADER_SIZE, position_of, segment_name

@@ -10,9 +10,10 @@ from uuid import UUID
 
 from merq.engine import records
 from merq.engine.changes import Answer, Change, MoveStep
+from merq.engine.holdings import MEMORY
 from merq.engine.positions import AVAILABLE, LOCKED, Place
 from merq.engine.queue import Queue
-from merq.engine.state import MEMORY, State
+from merq.engine.state import State
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.queue import UNLIMITED, QueueKind, QueueProperties

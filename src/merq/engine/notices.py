@@ -10,9 +10,10 @@ from typing import Final
 
 from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveStep
+from merq.engine.holdings import MEMORY
 from merq.engine.positions import Place
 from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue
-from merq.engine.state import MEMORY, State
+from merq.engine.state import State
 from merq.errors import NameSyntaxError
 from merq.model.message_class import MessageClass
 from merq.model.names import DirectName, parse_direct_name, parse_path_name

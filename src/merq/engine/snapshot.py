@@ -18,10 +18,11 @@ from typing import Final
 
 from merq.engine import notices, records
 from merq.engine.changes import Change, RelocateStep
+from merq.engine.holdings import MEMORY, NUMBERED
 from merq.engine.positions import NEVER, Columns, Place
 from merq.engine.queue import Note, Queue
 from merq.engine.replay import restore_transaction
-from merq.engine.state import MEMORY, NUMBERED, State
+from merq.engine.state import State
 from merq.engine.work import Phase, pack_transaction
 from merq.errors import StoreError
 from merq.model.queue import QueueProperties

@@ -1,0 +1,280 @@
+"""What the queue manager holds: queues, messages, transactions, and where each is found.
+
+Only `merq.engine.state`, whose part this is, and the reading of the log alter it.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from typing import Final
+from uuid import UUID
+
+from merq.engine.expiry import Expiries
+from merq.engine.limits import Limits
+from merq.engine.numbers import Numbers
+from merq.engine.ports import PacketSource
+from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
+from merq.engine.queue import KILOBYTE, NO_NOTE, Note, Queue
+from merq.engine.work import Sending, Transaction
+from merq.errors import StoreError
+from merq.model.delivered import Delivered
+from merq.model.names import LOCAL_COMPUTER, PathName
+from merq.model.queue import UNLIMITED, QueueKind, QueueProperties
+
+MEMORY: Final = 1 << 63
+"""Set in the location of a packet that is not in the store: express messages."""
+
+NUMBERED: Final = (QueueKind.PRIVATE, QueueKind.SUBQUEUE, QueueKind.OUTGOING)
+"""Queues that get the next number of their kind."""
+
+_U32: Final = struct.Struct("<I")
+
+
+class Holdings:
+    """The queue manager's memory."""
+
+    def __init__(self, guid: UUID, name: str, packets: PacketSource, limits: Limits) -> None:
+        self.guid = guid
+        self.source = guid.bytes_le
+        self.name = name
+        self.aliases = frozenset({LOCAL_COMPUTER, "localhost", "127.0.0.1", "::1", name.lower()})
+        self.limits = limits
+        self.now = 0
+        self.low_on_disk = False
+        self.low_on_memory = False
+        self.connection_active = True
+        self.queues: dict[int, Queue] = {}
+        self.transactions: dict[int, Transaction] = {}
+        self.transaction_count = 0
+        self.numbers = Numbers()
+        self.expiries = Expiries()
+        self.awake: list[Queue] = []
+        self.taken_bytes = 0
+        self.memory_bytes = 0
+        self.last_numbers: dict[QueueKind, int] = {}
+        self._paths: dict[PathName, Queue] = {}
+        self._destinations: dict[str, Queue] = {}
+        self._packets = packets
+        self._memory: dict[int, tuple[int, bytes]] = {}
+        self._memory_count = 0
+        self._sources: dict[bytes, int] = {}
+
+    def be(self, guid: UUID) -> None:
+        """Takes the identifier that the store has."""
+        self.guid = guid
+        self.source = guid.bytes_le
+
+    @property
+    def throttled(self) -> bool:
+        """[MS-MQDMPR] 3.1.1.1: whether disk or memory runs low and no message is taken."""
+        return self.low_on_disk or self.low_on_memory
+
+    def key_of(self, message_id: bytes) -> int:
+        """A message id as a number: the ordinal, and which queue manager it is from."""
+        source = self._sources.setdefault(message_id[:16], len(self._sources) + 1)
+        return source << 32 | int.from_bytes(message_id[16:], "little")
+
+    def known_key_of(self, message_id: bytes) -> int | None:
+        """The same, or None if no message of that queue manager was ever here."""
+        return self.key_of(message_id) if message_id[:16] in self._sources else None
+
+    # Messages and queues.
+
+    def hold(self, transaction: Transaction) -> None:
+        """What a prepared transaction is about belongs to it until it ends."""
+        for operation in transaction.operations:
+            if isinstance(operation, Sending):
+                self.stage(operation.queue, operation.size)
+            else:
+                queue, lookup_id = operation.queue, operation.lookup_id
+                purged = queue.notes.get(lookup_id, NO_NOTE).purged
+                queue.positions.set_state(lookup_id, PURGE_PENDING if purged else LOCKED)
+
+    def stage(self, queue: Queue, size: int) -> None:
+        """Room in a queue is taken for a message on its way into it."""
+        queue.staged_bytes += size
+        self.taken_bytes += size
+
+    def unstage(self, queue: Queue, size: int) -> None:
+        """Room that was taken is free again."""
+        queue.staged_bytes -= size
+        self.taken_bytes -= size
+
+    def give_back(self, queue: Queue, lookup_id: int) -> None:
+        """A message that somebody held is available again, unless its time is over."""
+        queue.positions.set_state(lookup_id, AVAILABLE)
+        if lookup_id in queue.expired:
+            place = queue.positions.get(lookup_id)
+            assert place is not None
+            self._watch_again(queue, place)
+        self.awake.append(queue)
+
+    def _watch_again(self, queue: Queue, place: Place) -> None:
+        queue.expired.discard(place.lookup_id)
+        self.expiries.add(place.expires, queue.number, place.lookup_id)
+
+    def insert(
+        self,
+        queue: Queue,
+        lookup_id: int,
+        location: int,
+        packet: bytes | memoryview,
+        *,
+        kept: bool = False,
+    ) -> None:
+        """Gives a message its place, by which it can be found; a copy that is kept stays."""
+        source = bytes(packet[16:32])
+        number = self._sources.get(source)
+        if number is None:
+            number = self._sources[source] = len(self._sources) + 1
+        key = number << 32 | _U32.unpack_from(packet, 56)[0]
+        expires = NEVER if kept else queue.expiry_of(packet)
+        queue.positions.append(lookup_id, location, len(packet), expires, key)
+        queue.by_message_id.add(key, lookup_id)
+        if expires != NEVER:
+            self.expiries.add(expires, queue.number, lookup_id)
+        if queue.waiting:
+            self.awake.append(queue)
+
+    def remove(self, queue: Queue, lookup_id: int) -> None:
+        """A message is gone."""
+        place = self._take_out(queue, lookup_id)
+        queue.notes.pop(lookup_id, None)
+        self.taken_bytes -= place.size
+        if place.location & MEMORY:
+            del self._memory[place.location]
+            self.memory_bytes -= place.size
+        else:
+            self._packets.release(place.location, place.size)
+
+    def _take_out(self, queue: Queue, lookup_id: int) -> Place:
+        place = queue.positions.remove(lookup_id)
+        queue.left += 1
+        queue.by_message_id.remove(place.key, lookup_id)
+        if queue.held:
+            queue.held.pop(lookup_id, None)
+        if place.expires != NEVER:
+            if lookup_id in queue.expired:
+                queue.expired.remove(lookup_id)
+            else:
+                self.expiries.remove(place.expires, queue.number, lookup_id)
+        return place
+
+    def move(self, queue: Queue, lookup_id: int, target: Queue) -> None:
+        """A message takes its place in another queue."""
+        place = self._take_out(queue, lookup_id)
+        # The other queue was purged, if any was.
+        note = queue.notes.pop(lookup_id, NO_NOTE)._replace(purged=False)
+        if note != NO_NOTE:
+            target.notes[lookup_id] = note
+        target.positions.add(place._replace(state=AVAILABLE))
+        target.by_message_id.add(place.key, lookup_id)
+        target.arrived += 1
+        if place.expires != NEVER:
+            self.expiries.add(place.expires, target.number, lookup_id)
+        self.awake.append(target)
+
+    def note(self, queue: Queue, lookup_id: int, note: Note) -> None:
+        """Something is known of a message, if the message is still there."""
+        if queue.positions.get(lookup_id) is not None:
+            queue.notes[lookup_id] = note
+
+    def relocate(self, queue: Queue, lookup_id: int, location: int) -> None:
+        """A message's packet lies elsewhere now, if the message is still there."""
+        place = queue.positions.get(lookup_id)
+        if place is not None:
+            queue.positions.relocate(lookup_id, location)
+            self._packets.keep(location, place.size)
+            self._packets.release(place.location, place.size)
+
+    def drop(self, queue: Queue) -> None:
+        """A queue is gone, with everything in it."""
+        for place in list(queue.positions):
+            self.remove(queue, place.lookup_id)
+        del self.queues[queue.number]
+        if queue.path is not None:
+            self._paths.pop(queue.path, None)
+        else:
+            self._destinations.pop(queue.properties.path_name.lower(), None)
+        owner = self.queues.get(queue.properties.owner)
+        if owner is not None and queue.properties.kind is QueueKind.SUBQUEUE:
+            owner.subqueues = {
+                name: each for name, each in owner.subqueues.items() if each is not queue
+            }
+
+    def define(self, properties: QueueProperties, queue: Queue | None = None) -> None:
+        """Makes a queue, or gives one other properties."""
+        known = self.queues.get(properties.number)
+        if known is not None:
+            known.properties = properties
+            return
+        queue = queue or Queue(properties)
+        self.queues[properties.number] = queue
+        kind = properties.kind
+        if kind in NUMBERED:
+            self.last_numbers[kind] = max(self.last_numbers.get(kind, 0), properties.number)
+        if queue.path is not None:
+            self._paths[queue.path] = queue
+        else:
+            self._destinations[properties.path_name.lower()] = queue
+        owner = self.queues.get(properties.owner)
+        if owner is not None and properties.kind is QueueKind.JOURNAL:
+            owner.journal = queue
+        elif owner is not None and properties.kind is QueueKind.SUBQUEUE and queue.path is not None:
+            owner.subqueues[(queue.path.subqueue or "").lower()] = queue
+
+    # Opening and checkpoints.
+
+    def keep(self, location: int, size: int) -> None:
+        """A packet in the store is needed."""
+        self._packets.keep(location, size)
+
+    def keep_all(self, locations: array[int], sizes: array[int]) -> None:
+        """Packets in the store are needed."""
+        self._packets.keep_all(locations, sizes)
+
+    def sources(self) -> list[bytes]:
+        """The queue managers whose messages are here, in the order of their keys."""
+        return list(self._sources)
+
+    def restore_sources(self, guids: list[bytes]) -> None:
+        """Takes the queue managers in the order of their keys."""
+        assert not self._sources
+        self._sources = {guid: number for number, guid in enumerate(guids, start=1)}
+
+    # Looking.
+
+    def find(self, path: PathName) -> Queue | None:
+        """The queue with this path name on this queue manager, or None."""
+        if path.computer.lower() not in self.aliases:
+            return None
+        return self._paths.get(path.on(LOCAL_COMPUTER))
+
+    def find_outgoing(self, destination: str) -> Queue | None:
+        """The outgoing queue to a destination, by its format name."""
+        return self._destinations.get(destination.lower())
+
+    def stored(self, place: Place) -> tuple[int, bytes]:
+        """When a message arrived, and its packet."""
+        if place.location & MEMORY:
+            return self._memory[place.location]
+        return self._packets.read(place.location, place.size)
+
+    def readable(self, place: Place) -> bytes | None:
+        """The packet of a message, or None if the disk does not have it as it was written."""
+        try:
+            return self.stored(place)[1]
+        except StoreError:
+            return None
+
+    def delivered(self, queue: Queue, place: Place) -> Delivered:
+        """A message as a reader gets it."""
+        aborts = queue.notes.get(place.lookup_id, NO_NOTE).aborts if queue.notes else 0
+        arrival, packet = self.stored(place)
+        return Delivered(packet, place.lookup_id, arrival, aborts)
+
+    def has_room(self, size: int) -> bool:
+        """[MS-MQDMPR] 3.1.7.1.9: whether the machine's quota allows a packet of this size."""
+        quota = self.limits.machine_quota
+        return quota == UNLIMITED or self.taken_bytes + size <= quota * KILOBYTE
