@@ -1,69 +1,102 @@
 """The `merq` command: its groups, and what becomes of failures.
 
-Exit status: 0 done, 1 something was wrong with the input, 2 wrong usage, 130 interrupted.
+Exit status: 0 done, 1 something was wrong, 2 wrong usage, 3 nothing came in time, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
+from typing import Final
 
 import click
 
 from merq import __version__
-from merq.cli.decode import decode
-from merq.cli.names import names
-from merq.cli.serve import serve
-from merq.cli.store import store
-from merq.cli.token import token
+from merq.cli.failing import EXIT_FAILED, EXIT_INTERRUPTED, Asked, tell
 from merq.errors import MerqError
 
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
+# Imported when they are used: a command, and a shell that completes one, should not wait for all.
+_COMMANDS: Final = {
+    "completion": ("merq.cli.completion", "completion"),
+    "decode": ("merq.cli.decode", "decode"),
+    "export": ("merq.cli.exporting", "export"),
+    "import": ("merq.cli.importing", "import_messages"),
+    "move": ("merq.cli.moving", "move"),
+    "names": ("merq.cli.names", "names"),
+    "outgoing": ("merq.cli.outgoing", "outgoing"),
+    "peek": ("merq.cli.receiving", "peek"),
+    "queue": ("merq.cli.queues", "queue"),
+    "receive": ("merq.cli.receiving", "receive"),
+    "send": ("merq.cli.sending", "send"),
+    "serve": ("merq.cli.serve", "serve"),
+    "status": ("merq.cli.status", "status"),
+    "store": ("merq.cli.store", "store"),
+    "token": ("merq.cli.token", "token"),
+    "top": ("merq.cli.top", "top"),
+    "why": ("merq.cli.why", "why"),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """The commands of the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in order."""
+        return sorted({*_COMMANDS, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of them, imported now."""
+        if cmd_name not in _COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module, attribute = _COMMANDS[cmd_name]
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, "-V", "--version", prog_name="merq")
 def merq() -> None:
     """Message queuing that speaks MSMQ's protocols.
 
     \b
     merq serve --data ./data            runs a queue manager that serves applications
+    merq queue new orders               a queue on it
+    merq send orders --body hello       a message into it
+    merq receive orders                 and out of it
+    merq why MESSAGE-ID                 what became of a message
+    merq token new NAME                 lets a program connect over TCP
     merq decode capture.pcapng          what two queue managers said to each other
     merq names explain 'DIRECT=OS:a\\b'  what a name means, part by part
     merq store check DIR                whether a store is what was written
-    merq token new NAME                 lets a program connect over TCP
     """
-
-
-merq.add_command(decode)
-merq.add_command(names)
-merq.add_command(serve)
-merq.add_command(store)
-merq.add_command(token)
 
 
 def main() -> None:
     """Runs the command line: no failure that has a name ends in a traceback."""
     _prepare_output()
+    asked = Asked()
     try:
-        status = merq.main(standalone_mode=False)
+        status = merq.main(prog_name="merq", standalone_mode=False, obj=asked)
         sys.stdout.flush()
     except click.exceptions.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as wrong:
-        wrong.show()
-        sys.exit(wrong.exit_code)
+        sys.exit(tell(wrong, asked))
     except BrokenPipeError:
         # Whoever read our output has seen enough.
         _discard_output()
         sys.exit(EXIT_FAILED)
     except (MerqError, OSError) as wrong:
-        click.echo(f"merq: {wrong}", err=True)
+        status = tell(wrong, asked)
         _discard_output()
-        sys.exit(EXIT_FAILED)
+        sys.exit(status)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from merq.client.arguments import check_timeout, of_kind
 from merq.client.driving import Driving
+from merq.client.holding import Holding
 from merq.client.messages import Message, ReceivedMessage
 from merq.client.packets import Packer, destination_of
 from merq.client.transactions import Transaction, number_within
@@ -274,6 +275,39 @@ class Queue:
     ) -> ReceivedMessage:
         """Takes the message at a lookup identifier, or the one next to it."""
         return _one(self._receive(_lookup(lookup_id, seek), 0, tx))
+
+    def hold(
+        self,
+        most: int = 1,
+        *,
+        timeout: float | None = None,
+        selection: Selection = _FIRST,
+        most_bytes: int = 0,
+    ) -> Holding:
+        """Messages that leave the queue only when the `with` block ends well.
+
+        Raises:
+            ReceiveTimeout: None came in time.
+
+        Args:
+            most: Up to so many messages, those that are there; one if they are selected.
+            timeout: How long to wait for the first, in seconds; None is for ever.
+            selection: Which message is meant, if not the first.
+            most_bytes: No further message is added once so many bytes are there; 0 is no limit.
+        """
+        check_timeout(timeout)
+        _check_count(most)
+        several = isinstance(selection, First)
+        read = Read(
+            self._number,
+            selection,
+            wait=timeout is None or timeout > 0,
+            most=most if several else 0,
+            most_bytes=most_bytes if several else 0,
+            handle=self._handle,
+            held=True,
+        )
+        return Holding(self._driver, read, timeout)
 
     def _receive(
         self, selection: Selection, timeout: float | None, tx: Transaction | None, most: int = 0

@@ -15,8 +15,13 @@ from merq.protocol.application.requests import EndReceive, Read, Request
 
 
 def is_two_phased(request: Request) -> bool:
-    """Whether this takes a message out of a queue, outside of a transaction."""
-    return isinstance(request, Read) and not request.peek and not request.transaction
+    """Whether this takes a message out of a queue, outside of a transaction.
+
+    Who asks for messages to be held, as `Queue.hold` does, takes the second step himself.
+    """
+    if not isinstance(request, Read) or request.held:
+        return False
+    return not request.peek and not request.transaction
 
 
 def removal_of(request: Read, received: Result) -> EndReceive:

@@ -18,6 +18,7 @@ is not known here gives bytes.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Final, TypeAlias
@@ -27,7 +28,19 @@ from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.variant import VariantType
 
-Value: TypeAlias = str | bytes | bool | int | float | UUID | datetime | None
+
+@dataclass(frozen=True, slots=True)
+class TypedBytes:
+    """A body as it was in another message: its bytes and their type, which may have no value here.
+
+    It can be sent; a message that was received gives its body as one of the other types.
+    """
+
+    kind: int
+    data: bytes
+
+
+Value: TypeAlias = str | bytes | bool | int | float | UUID | datetime | TypedBytes | None
 
 VT_EMPTY: Final = VariantType.VT_EMPTY
 VT_R4: Final = 4
@@ -54,12 +67,14 @@ _NUMBERS: Final = {
 }
 
 
-def encode_body(value: Value) -> tuple[int, bytes]:
+def encode_body(value: Value) -> tuple[int, bytes]:  # noqa: PLR0911 - one for each type
     """The type and the bytes of a body.
 
     Raises:
         MessageQueueError: No type holds the value.
     """
+    if isinstance(value, TypedBytes):
+        return value.kind, value.data
     match value:
         case None:
             return int(VT_EMPTY), b""

@@ -1,0 +1,269 @@
+"""`merq queue`: making, listing, changing, emptying and removing queues."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from merq.cli.completing import complete_queue
+from merq.cli.connecting import Connection, connected, connection_options
+from merq.cli.durations import kilobytes
+from merq.cli.failing import json_option
+from merq.cli.queue_names import find_queue, path_name_of, short_name
+from merq.cli.queue_tables import facts_of, object_of, table_of_queues
+from merq.cli.rendering import count, table_of_facts
+from merq.cli.terminal import terminal
+from merq.client.queues import Queue
+from merq.model.queue import PrivacyLevel
+from merq.protocol.application.reports import QueueReport
+from merq.protocol.application.requests import Family
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+_QUEUE: Final = click.argument("name", metavar="QUEUE", shell_complete=complete_queue)
+_YES: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+@click.group()
+def queue() -> None:
+    """Queues: make, list, show, change, empty and remove them.
+
+    A queue is named orders, short for .\\private$\\orders; where a name has backslashes, quote it,
+    or write slashes: ./private$/orders. Others are deadletter, deadxact and journal, which every
+    queue manager has, orders;journal and subqueues such as orders;poison.
+
+    \b
+    merq queue new orders --transactional --label "Orders of the shop"
+    merq queue list
+    merq queue show orders
+    """
+
+
+def _setting_options(function: _F) -> _F:
+    """The properties of a queue that can be chosen at any time."""
+    options = (
+        click.option("--label", help="A description for people."),
+        click.option("--journal/--no-journal", default=None, help="Keep what is received."),
+        click.option("--quota", "quota_kb", type=kilobytes, help="The most its messages may take."),
+        click.option(
+            "--journal-quota", "journal_quota_kb", type=kilobytes, help="The same of its journal."
+        ),
+        click.option(
+            "--base-priority",
+            type=click.IntRange(-32768, 32767),
+            help="Added to the priority of messages on their way.",
+        ),
+        click.option(
+            "--poison-after",
+            type=click.IntRange(0),
+            metavar="N",
+            help="Move a message to the subqueue poison after N aborted receives; 0 is never.",
+        ),
+        click.option(
+            "--authenticate/--no-authenticate", default=None, help="Take signed messages only."
+        ),
+        click.option(
+            "--privacy",
+            type=click.Choice(["none", "optional", "body"]),
+            help="Bodies: none encrypted, either, encrypted only.",
+        ),
+        click.option(
+            "--multicast",
+            "multicast_address",
+            metavar="ADDRESS:PORT",
+            help="Take messages sent to this multicast address.",
+        ),
+        click.option("--type-id", type=click.UUID, help="A mark of the application's own."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _chosen(settings: dict[str, Any]) -> dict[str, Any]:
+    """What was given, spelled as the client has it."""
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    privacy = chosen.pop("privacy", None)
+    if privacy is not None:
+        chosen["privacy_level"] = PrivacyLevel[privacy.upper()]
+    return chosen
+
+
+@queue.command()
+@click.argument("name", metavar="QUEUE")
+@click.option("--transactional", is_flag=True, help="Take messages in transactions only.")
+@_setting_options
+@json_option("The queue as a JSON object.")
+@connection_options
+def new(
+    name: str, connection: Connection, *, transactional: bool, as_json: bool, **settings: Any
+) -> None:
+    """Makes a queue. Whether it is transactional cannot be changed later.
+
+    \b
+    merq queue new orders
+    merq queue new payments --transactional --journal --poison-after 3
+    merq queue new logs --label "Log lines" --quota 64MB
+    """
+    with connected(connection) as manager:
+        made = manager.create_queue(
+            path_name_of(name), transactional=transactional, **_chosen(settings)
+        )
+        _tell(made.report, f"made {made.path_name}", as_json=as_json)
+
+
+@queue.command(name="list")
+@click.option("--system", "family", flag_value="system", help="Those that are always there.")
+@click.option("--outgoing", "family", flag_value="outgoing", help="Those to other computers.")
+@click.option("--all", "family", flag_value="all", help="All, journals and subqueues too.")
+@json_option("One JSON object a queue, one a line.")
+@connection_options
+def list_queues(family: str | None, connection: Connection, *, as_json: bool) -> None:
+    """Lists queues: T is transactional, J keeps a journal, A takes signed messages only.
+
+    \b
+    merq queue list
+    merq queue list --all
+    merq queue list --json | jq -r 'select(.messages > 0) | .name'
+    """
+    with connected(connection) as manager:
+        reports = manager.reports(Family(family or "private"))
+        now = manager.status().now
+    reports.sort(key=lambda each: each.properties.path_name.lower())
+    if as_json:
+        for each in reports:
+            click.echo(json.dumps(object_of(each)))
+    elif reports:
+        terminal().print(table_of_queues(reports, now))
+    else:
+        click.echo("no queues; `merq queue new NAME` makes one", err=True)
+
+
+@queue.command()
+@_QUEUE
+@json_option("One JSON object.")
+@connection_options
+def show(name: str, connection: Connection, *, as_json: bool) -> None:
+    """Shows everything that is known of a queue.
+
+    \b
+    merq queue show orders
+    merq queue show deadletter
+    merq queue show orders --json | jq .messages
+    """
+    with connected(connection) as manager:
+        found = find_queue(manager, name)
+        report = found.report
+        subqueues = [each.report for each in _subqueues(found, report)]
+        now = manager.status().now
+    if as_json:
+        shown = object_of(report) | {"subqueues": [object_of(each) for each in subqueues]}
+        click.echo(json.dumps(shown))
+        return
+    console = terminal()
+    console.print(short_name(report.properties.path_name), style="bold cyan", markup=False)
+    console.print(table_of_facts(facts_of(report, subqueues, now)))
+
+
+def _subqueues(found: Queue, report: QueueReport) -> list[Queue]:
+    return found.subqueues() if report.properties.owner == 0 else []
+
+
+@queue.command(name="set")
+@_QUEUE
+@_setting_options
+@json_option("The queue as a JSON object.")
+@connection_options
+def change(name: str, connection: Connection, *, as_json: bool, **settings: Any) -> None:
+    """Changes properties of a queue; what is not named stays.
+
+    \b
+    merq queue set orders --label "Orders of the new shop"
+    merq queue set orders --journal --journal-quota 1GB
+    merq queue set orders --poison-after 5
+    """
+    chosen = _chosen(settings)
+    if not chosen:
+        raise click.UsageError("nothing to change: name a property, such as --label TEXT")
+    with connected(connection) as manager:
+        found = find_queue(manager, name)
+        found.change(**chosen)
+        _tell(found.report, f"changed {found.path_name}", as_json=as_json)
+
+
+@queue.command()
+@_QUEUE
+@_YES
+@json_option("One JSON object.")
+@connection_options
+def remove(name: str, connection: Connection, *, yes: bool, as_json: bool) -> None:
+    """Removes a queue, its journal, its subqueues and all messages in them.
+
+    On a terminal it asks first. In a script it refuses to remove a queue that has messages, unless
+    --yes is given.
+
+    \b
+    merq queue remove orders
+    merq queue remove orders --yes
+    """
+    with connected(connection) as manager:
+        found = find_queue(manager, name)
+        report = found.report
+        lost = report.messages + report.journal_messages
+        lost += sum(each.report.messages for each in _subqueues(found, report))
+        path = report.properties.path_name
+        _confirm(f"Remove {path} and {count(lost, 'message')} in it?", lost, yes=yes)
+        found.delete()
+    if as_json:
+        click.echo(json.dumps({"removed": path, "messages": lost}))
+    else:
+        click.echo(f"removed {path} and {count(lost, 'message')}")
+
+
+@queue.command()
+@_QUEUE
+@_YES
+@json_option("One JSON object.")
+@connection_options
+def purge(name: str, connection: Connection, *, yes: bool, as_json: bool) -> None:
+    """Removes all messages of a queue; the queue stays.
+
+    On a terminal it asks first. In a script it refuses if there are messages, unless --yes is
+    given. Messages whose senders asked for it leave a dead letter.
+
+    \b
+    merq queue purge orders
+    merq queue purge "orders;journal" --yes
+    merq queue purge deadletter --yes --json
+    """
+    with connected(connection) as manager:
+        found = find_queue(manager, name)
+        report = found.report
+        path = report.properties.path_name
+        question = f"Remove {count(report.messages, 'message')} from {path}?"
+        _confirm(question, report.messages, yes=yes)
+        gone = found.purge()
+    if as_json:
+        click.echo(json.dumps({"purged": path, "messages": gone}))
+    else:
+        click.echo(f"removed {count(gone, 'message')} from {path}")
+
+
+def _confirm(question: str, lost: int, *, yes: bool) -> None:
+    """What cannot be undone is asked for, if somebody is there; else only for nothing is lost."""
+    if yes:
+        return
+    if sys.stdin is not None and sys.stdin.isatty():
+        if not click.confirm(question, err=True):
+            raise click.ClickException("nothing was removed")
+    elif lost:
+        raise click.ClickException(
+            f"{question} Nothing was removed: there is no terminal to ask on; say --yes"
+        )
+
+
+def _tell(report: QueueReport, words: str, *, as_json: bool) -> None:
+    click.echo(json.dumps(object_of(report)) if as_json else words)

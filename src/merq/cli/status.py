@@ -1,0 +1,71 @@
+"""`merq status`: how the queue manager is, in a few lines."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from merq.cli.connecting import Connection, connected, connection_options
+from merq.cli.durations import age, size
+from merq.cli.failing import json_option
+from merq.cli.rendering import count, date_of, table_of_facts
+from merq.cli.terminal import terminal
+from merq.protocol.application.reports import Status
+
+
+@click.command(short_help="Says how the queue manager is.")
+@json_option("One JSON object.")
+@connection_options
+def status(connection: Connection, *, as_json: bool) -> None:
+    """Says how the queue manager is: what it holds, how long it runs, what runs low.
+
+    The exit status is 1 if no service answers.
+
+    \b
+    merq status
+    merq status --data ./data --json | jq .messages
+    merq status --url tls://server:1802 --ca ca.pem
+    """
+    with connected(connection) as manager:
+        found = manager.status()
+    if as_json:
+        click.echo(json.dumps(object_of(found)))
+        return
+    console = terminal()
+    console.print(found.name, style="bold cyan", markup=False)
+    console.print(table_of_facts(facts_of(found)))
+
+
+def object_of(found: Status) -> dict[str, object]:
+    """For programs; times are seconds since 1970."""
+    return asdict(found) | {"guid": str(found.guid)}
+
+
+def facts_of(found: Status) -> list[tuple[str, str]]:
+    """For people."""
+    facts = [
+        ("is", _health(found)),
+        ("guid", str(found.guid)),
+        ("version", found.version),
+        ("runs since", f"{date_of(found.started)}, {age(found.now - found.started)}"),
+        ("queues", f"{found.queues:,}, and {found.outgoing_queues:,} to other computers"),
+        ("messages", f"{found.messages:,}, {size(found.message_bytes)}"),
+        ("in memory only", f"{size(found.express_bytes)} of express messages"),
+        ("on disk", f"{size(found.log_bytes)}, {size(found.free_disk_bytes)} free"),
+        ("clients", f"{count(found.connections, 'connection')}, {count(found.readers, 'reader')}"),
+        ("transactions", f"{found.transactions:,} open, {found.prepared:,} prepared"),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _health(found: Status) -> str:
+    low = [
+        what
+        for what, is_low in (("disk", found.low_on_disk), ("memory", found.low_on_memory))
+        if is_low
+    ]
+    if found.throttled:
+        return f"throttled: {' and '.join(low) or 'disk or memory'} low, no message is taken"
+    return "running"
