@@ -213,7 +213,8 @@ class RemoteDriver:
     def _read(self, connection: Channel, deadline: float | None) -> bytes | None:
         """Bytes from the server; none if the connection is lost, None if time is over."""
         try:
-            while connection.is_readable(_remaining(deadline)):
+            # Who may wait for ever needs no look before.
+            while deadline is None or connection.is_readable(_remaining(deadline)):
                 data = connection.receive()
                 if data is not None:
                     return data

@@ -58,8 +58,13 @@ class Keeper:
     # Turns.
 
     def wake(self) -> None:
-        """Something was asked: what comes of it is performed when this turn of the loop ends."""
-        if not self._is_due:
+        """Something was asked: what comes of it is performed when this turn of the loop ends.
+
+        With one client alone there is nobody to wait for.
+        """
+        if len(self._reception) == 1:
+            self._turn()
+        elif not self._is_due:
             self._is_due = True
             self._loop.call_soon(self._turn)
 

@@ -141,7 +141,7 @@ class ApplicationProtocol(asyncio.Protocol):
             connection.outbox_bytes = 0
             if not transport.is_closing():
                 transport.write(outbox[0] if len(outbox) == 1 else b"".join(outbox))
-        connection.unread_bytes = transport.get_write_buffer_size()
+        self._listeners.count_unread(connection, transport.get_write_buffer_size())
         if connection.closing:
             self._end(connection, transport)
         else:
@@ -177,7 +177,7 @@ class ApplicationProtocol(asyncio.Protocol):
         connection, transport = self.connection, self.transport
         if connection is None or transport is None:
             return
-        connection.unread_bytes = transport.get_write_buffer_size()
+        self._listeners.count_unread(connection, transport.get_write_buffer_size())
         self._listeners.go_on(connection)
         self._restrain()
 
@@ -217,6 +217,7 @@ class Listeners:
         self._servers: list[asyncio.Server] = []
         self._greeting: set[asyncio.Task[None]] = set()
         self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)
+        self._unread_bytes = 0
         self._last_one: asyncio.Future[None] | None = None
         self.tcp_port: int | None = None
 
@@ -302,6 +303,7 @@ class Listeners:
         if not self._groups[group]:
             del self._groups[group]
         del self._protocols[connection]
+        self.count_unread(connection, 0)
         if not self._protocols and self._last_one is not None and not self._last_one.done():
             self._last_one.set_result(None)
         self._porter.holders.pop(connection.peer, None)
@@ -325,6 +327,11 @@ class Listeners:
             self.reception.go_on(connection)
             self.keeper.wake()
 
+    def count_unread(self, connection: Connection, unread_bytes: int) -> None:
+        """So much of what was written to a client is still here."""
+        self._unread_bytes += unread_bytes - connection.unread_bytes
+        connection.unread_bytes = unread_bytes
+
     def flush(self) -> None:
         """Writes what there is to be written."""
         dirty = self.reception.dirty
@@ -338,13 +345,13 @@ class Listeners:
     def _spare_memory(self) -> None:
         """If clients together leave too much unread, the one that leaves most goes."""
         most = self.settings.limits.memory_bytes
-        while self.reception.unread_bytes > most:
+        while self._unread_bytes > most:
             worst = max(self._protocols, key=lambda each: each.unread_bytes, default=None)
             if worst is None or not worst.unread_bytes:
                 return
             worst.closing = "memory runs out, and it leaves the most of its answers unread"
             self._protocols[worst].flush()
-            worst.unread_bytes = 0
+            self.count_unread(worst, 0)
 
     def _check_tokens(self) -> None:
         self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)

@@ -151,11 +151,6 @@ class Reception:
     def __len__(self) -> int:
         return len(self._connections)
 
-    @property
-    def unread_bytes(self) -> int:
-        """What all clients together have left unread."""
-        return sum(each.unread_bytes for each in self._connections.values())
-
     # Coming and going.
 
     def connected(self, peer: str, *, is_local: bool) -> Connection | None:

@@ -64,23 +64,33 @@ class Frame(NamedTuple):
 class FrameReader:
     """Cuts a stream of bytes into frames, however it comes."""
 
-    __slots__ = ("_at", "_buffer", "frame_bytes_max")
+    # The parts of a large frame are put together once, when the last of them is there.
+    __slots__ = ("_at", "_buffer", "_coming", "_coming_bytes", "_needed", "frame_bytes_max")
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
         self._buffer = b""
         self._at = 0
+        self._coming: list[bytes] = []
+        self._coming_bytes = 0
+        self._needed = 0
 
     def feed(self, data: bytes) -> None:
         """More bytes of the stream."""
-        rest = len(self._buffer) - self._at
-        self._buffer = data if not rest else self._buffer[self._at :] + data
+        self._coming.append(data)
+        self._coming_bytes += len(data)
+        if self.waiting_bytes < self._needed:
+            return
+        rest = self._buffer[self._at :]
+        self._buffer = b"".join((rest, *self._coming)) if rest or len(self._coming) > 1 else data
         self._at = 0
+        self._coming.clear()
+        self._coming_bytes = 0
 
     @property
     def waiting_bytes(self) -> int:
         """How many bytes wait to be cut, or for the rest of their frame."""
-        return len(self._buffer) - self._at
+        return len(self._buffer) - self._at + self._coming_bytes
 
     def next(self) -> Frame | None:
         """The next frame that is whole, or None.
@@ -100,7 +110,9 @@ class FrameReader:
         if reserved:
             raise WireError(f"{reserved:#x} where 0 belongs", offset=6, field="reserved")
         if len(buffer) - at < size:
+            self._needed = size
             return None
+        self._needed = 0
         self._at = at + size
         return Frame(kind, flags, number, received, buffer[at + HEADER_SIZE : at + size], size)
 
