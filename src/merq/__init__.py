@@ -68,6 +68,8 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "aio":
+        return import_module("merq.aio")
     if name not in _LATER:
         raise AttributeError(f"module 'merq' has no attribute {name!r}")
     module, attribute = _LATER[name]

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from merq.client.queues import id_bytes
+from merq.client.asking import id_bytes
 from merq.errors import MessageQueueError
 
 _LOOSE: Final = re.compile(r"\{?([0-9a-fA-F-]{36})\}?[\\/]{0,2}([0-9]{1,10})", re.ASCII)

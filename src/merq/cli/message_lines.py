@@ -19,9 +19,9 @@ import binascii
 import json
 from typing import Any, Final
 
+from merq.client.asking import id_bytes
 from merq.client.messages import Message, ReceivedMessage
 from merq.client.packets import Packer
-from merq.client.queues import id_bytes
 from merq.errors import MessageQueueError
 from merq.model.body import TypedBytes, Value, decode_body
 from merq.model.message_class import MessageClass

@@ -23,9 +23,10 @@ from merq.cli.message_ids import message_id
 from merq.cli.message_lines import correlation_id_of
 from merq.cli.outputs import Output, output_to
 from merq.cli.queue_names import find_queue
+from merq.client.asking import id_bytes, id_text
 from merq.client.manager import Manager
 from merq.client.messages import ReceivedMessage
-from merq.client.queues import Queue, id_bytes, id_text
+from merq.client.queues import Queue
 from merq.client.transactions import Transaction
 from merq.errors import ReceiveTimeout
 from merq.model.selecting import ByCorrelationId, ByLookup, ByMessageId, First, Selection

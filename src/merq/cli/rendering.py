@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from merq.cli.durations import size
+from merq.client.asking import id_text
 from merq.client.messages import ACKNOWLEDGE_ARRIVAL, ACKNOWLEDGE_RECEIVE, ReceivedMessage
-from merq.client.queues import id_text
 from merq.model.body import VT_ARRAY_OF_BYTES, Value
 from merq.model.message_class import MessageClass, describe_class
 from merq.model.variant import describe as describe_type

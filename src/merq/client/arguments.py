@@ -25,9 +25,14 @@ def of_kind(name: str, value: Any, kind: type[_T]) -> _T:
     """
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
-    raise MessageQueueError(
+    raise of_wrong_kind(name, value, kind.__name__)
+
+
+def of_wrong_kind(name: str, value: Any, kind: str) -> MessageQueueError:
+    """What is said of a value of another type."""
+    return MessageQueueError(
         HResult.MQ_ERROR_INVALID_PARAMETER,
-        f"{name} is {reprlib.repr(value)}, a {type(value).__name__}; {kind.__name__} belongs there",
+        f"{name} is {reprlib.repr(value)}, a {type(value).__name__}; {kind} belongs there",
     )
 
 

@@ -1,7 +1,10 @@
 """A connection's bytes, with TLS or without: one thread may read while another writes.
 
-OpenSSL allows only one thread at a time, and writing may have to wait until the other side has read
-what it is sent; so TLS works in memory here, under a lock that nobody keeps while he waits.
+Nobody waits in here until something is written, except before the welcome: a server that waits
+until its answers are read would wait for ever for a client whose only reader waits to write.
+
+OpenSSL allows only one thread at a time, so TLS works in memory here, under a lock that nobody
+keeps while he waits.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+from collections import deque
 from contextlib import suppress
 from threading import Lock
 from typing import Final
@@ -21,20 +25,62 @@ class Channel:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+        self._sending = Lock()
+        self._unsent: deque[memoryview] = deque()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether something is still to be written."""
+        return bool(self._unsent)
 
     def send(self, data: bytes) -> None:
-        """Writes all of it."""
+        """Writes all of it, however long that takes."""
         self._socket.sendall(data)
+
+    def put(self, data: bytes) -> None:
+        """Writes as much as goes at once; the rest is for `push`."""
+        with self._sending:
+            self._unsent.append(memoryview(data))
+        self.push()
+
+    def push(self) -> None:
+        """Writes more of what is still to be written, as much as goes at once."""
+        with self._sending, suppress(BlockingIOError):
+            unsent = self._unsent
+            while unsent:
+                count = self._socket.send(unsent[0], socket.MSG_DONTWAIT)
+                if count == len(unsent[0]):
+                    unsent.popleft()
+                else:
+                    unsent[0] = unsent[0][count:]
 
     def receive(self) -> bytes | None:
         """What there is to read; none at the end of the stream, None if it is not whole yet."""
         return self._socket.recv(READ_BYTES)
 
     def is_readable(self, wait: float | None) -> bool:
-        """Whether something can be read, within so many seconds; None is for ever."""
+        """Whether something can be read, within so many seconds; None is for ever.
+
+        What is still to be written is written meanwhile.
+        """
         poller = select.poll()
-        poller.register(self._socket, select.POLLIN)
-        return bool(poller.poll(None if wait is None else min(wait * 1000, 1e9)))
+        while True:
+            wanted = select.POLLIN | (select.POLLOUT if self.has_unsent else 0)
+            poller.register(self._socket, wanted)
+            found = poller.poll(None if wait is None else min(wait * 1000, 1e9))
+            if not found:
+                return False
+            if found[0][1] & ~select.POLLOUT:
+                return True
+            self.push()
+
+    def wait_until_sent(self) -> None:
+        """Returns when nothing is to be written any more; another may read meanwhile."""
+        poller = select.poll()
+        poller.register(self._socket, select.POLLOUT)
+        while self.has_unsent:
+            poller.poll()
+            self.push()
 
     def set_timeout(self, seconds: float | None) -> None:
         """How long reading and writing may take."""
@@ -65,7 +111,6 @@ class TlsChannel(Channel):
     ) -> None:
         super().__init__(connection)
         self._lock = Lock()
-        self._sending = Lock()
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_hostname=server_hostname
@@ -77,7 +122,7 @@ class TlsChannel(Channel):
             try:
                 self._tls.do_handshake()
             except ssl.SSLWantReadError:
-                self._flush()
+                super().send(self._outgoing.read())
                 data = self._socket.recv(READ_BYTES)
                 if not data:
                     raise ConnectionError(
@@ -85,24 +130,33 @@ class TlsChannel(Channel):
                     ) from None
                 self._incoming.write(data)
             except ssl.SSLError:
-                self._flush()  # tells the other side why
+                super().send(self._outgoing.read())  # tells the other side why
                 raise
             else:
-                self._flush()
+                super().send(self._outgoing.read())
                 return
 
-    def _flush(self) -> None:
-        with self._sending:
-            with self._lock:
-                data = self._outgoing.read()
-            if data:
-                self._socket.sendall(data)
-
     def send(self, data: bytes) -> None:
-        """Writes all of it."""
+        """Writes all of it, however long that takes."""
         with self._lock:
             self._tls.write(data)
-        self._flush()
+            sealed = self._outgoing.read()
+        super().send(sealed)
+
+    def put(self, data: bytes) -> None:
+        """Writes as much as goes at once; the rest is for `push`."""
+        with self._lock:
+            self._tls.write(data)
+        self._put_sealed()
+
+    def _put_sealed(self) -> None:
+        """What TLS has made is written in the order in which it was made."""
+        with self._sending:
+            with self._lock:
+                sealed = self._outgoing.read()
+            if sealed:
+                self._unsent.append(memoryview(sealed))
+        self.push()
 
     def receive(self) -> bytes | None:
         """What there is to read; none at the end of the stream, None if it is not whole yet."""
@@ -119,6 +173,6 @@ class TlsChannel(Channel):
                 is_whole = True
             has_more = self._outgoing.pending > 0
         if has_more:
-            self._flush()
+            self._put_sealed()
         data = b"".join(parts)
         return data if data or is_whole else None

@@ -111,6 +111,20 @@ def not_trusted(address: Address, wrong: ssl.SSLError) -> MessageQueueError:
     )
 
 
+def not_let_in(how: Dialing, wrong: OSError) -> MessageQueueError:
+    """What it means that the connection ends before the welcome.
+
+    In TLS 1.3 a server looks at the client's certificate after the client is done with its part.
+    """
+    if how.context is None:
+        return not_available(how, wrong)
+    return MessageQueueError(
+        HResult.MQ_ERROR_ACCESS_DENIED,
+        f"{how.address} ended the TLS connection before it said who it is ({wrong}): it may want "
+        "a client certificate, or another one; its log says why",
+    )
+
+
 def not_available(how: Dialing, wrong: BaseException) -> MessageQueueError:
     """What it means that nobody answers."""
     return MessageQueueError(
@@ -120,11 +134,7 @@ def not_available(how: Dialing, wrong: BaseException) -> MessageQueueError:
 
 
 def _dial_local(path: str) -> socket.socket:
-    if len(os.fsencode(path)) > PATH_BYTES_MAX:
-        raise MessageQueueError(
-            HResult.MQ_ERROR_INVALID_PARAMETER,
-            f"{path} is longer than the {PATH_BYTES_MAX} bytes that the path of a socket may have",
-        )
+    check_path(path)
     local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         local.settimeout(CONNECT_S)
@@ -133,6 +143,19 @@ def _dial_local(path: str) -> socket.socket:
         local.close()
         raise
     return local
+
+
+def check_path(path: str) -> None:
+    """Refuses a path that no socket's file can have.
+
+    Raises:
+        MessageQueueError: It is too long.
+    """
+    if len(os.fsencode(path)) > PATH_BYTES_MAX:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_INVALID_PARAMETER,
+            f"{path} is longer than the {PATH_BYTES_MAX} bytes that the path of a socket may have",
+        )
 
 
 def keep_alive(plain: socket.socket) -> None:

@@ -5,38 +5,26 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-from uuid import UUID, uuid4
+from typing import Any, Self, Unpack
+from uuid import UUID
 
+from merq.client import asking
 from merq.client.arguments import of_kind
+from merq.client.asking import QueueOptions, number_of
 from merq.client.driving import Driving
 from merq.client.embedded import Driver
 from merq.client.messages import Message
-from merq.client.packets import destination_of, pack_copies
-from merq.client.queues import OutgoingQueue, Queue, id_bytes, id_text, message_of, reports_of
-from merq.client.transactions import Transaction, number_within
-from merq.engine.administration import check_settings
+from merq.client.queues import OutgoingQueue, Queue
+from merq.client.transactions import Transaction
 from merq.engine.limits import Limits
-from merq.engine.outgoing import parse_destination
 from merq.errors import MessageQueueError, NameSyntaxError
 from merq.host import HostSettings
 from merq.hresult import HResult
 from merq.model.access import Access, Share
 from merq.model.body import Value
 from merq.model.names import parse_path_name
-from merq.model.queue import NULL_GUID, UNLIMITED, PrivacyLevel, QueueSettings
 from merq.protocol.application.reports import QueueReport, Sighting, Status
-from merq.protocol.application.requests import (
-    AskStatus,
-    AskWhy,
-    CreateQueue,
-    Family,
-    FindQueue,
-    ListPrepared,
-    ListQueues,
-    OpenQueue,
-    SendTo,
-)
+from merq.protocol.application.requests import AskStatus, Family, ListPrepared, OpenQueue
 from merq.store.disk import FileDisk
 
 
@@ -106,18 +94,14 @@ class Manager:
 
     def status(self) -> Status:
         """How the queue manager is: what it holds, how long it runs, what runs low."""
-        result = self._driver.ask(AskStatus())
-        assert isinstance(result, Status)
-        return result
+        return asking.status_of(self._driver.ask(AskStatus()))
 
     def why(self, message_id: str) -> list[Sighting]:
         r"""Every place where the message `{guid}\n` is, a copy of it, or what was told about it.
 
         A message that was received, and of which no journal keeps a copy, is nowhere.
         """
-        result = self._driver.ask(AskWhy(id_bytes(message_id)))
-        assert isinstance(result, list)
-        return [each for each in result if isinstance(each, Sighting)]
+        return asking.sightings_of(self._driver.ask(asking.tracing(message_id)))
 
     def close(self) -> None:
         """Makes everything durable and gives the folder back."""
@@ -125,68 +109,21 @@ class Manager:
 
     # Queues.
 
-    def create_queue(  # noqa: PLR0913 - a queue has these properties
-        self,
-        path_name: str,
-        *,
-        label: str = "",
-        transactional: bool = False,
-        journal: bool = False,
-        quota_kb: int = UNLIMITED,
-        journal_quota_kb: int = UNLIMITED,
-        base_priority: int = 0,
-        type_id: UUID = NULL_GUID,
-        poison_after: int = 0,
-        authenticate: bool = False,
-        privacy_level: PrivacyLevel = PrivacyLevel.OPTIONAL,
-        multicast_address: str = "",
-    ) -> Queue:
+    def create_queue(self, path_name: str, **options: Unpack[QueueOptions]) -> Queue:
         r"""Makes a private queue, such as `.\private$\orders`.
 
         Args:
             path_name: The queue's name.
-            label: A description for people.
-            transactional: It takes messages in transactions only.
-            journal: What is received from it is kept in its journal.
-            quota_kb: The most that its messages may take, in kilobytes.
-            journal_quota_kb: The most that its journal may take.
-            base_priority: Added to the priority of messages on their way.
-            type_id: A mark of the application's own.
-            poison_after: After so many aborted receives a message moves to the subqueue `poison`;
-                0 is never.
-            authenticate: It takes only messages that are signed.
-            privacy_level: Whether it takes messages whose bodies are encrypted, others, or both.
-            multicast_address: Address and port whose messages it gets, for a transport that has
-                multicast.
+            **options: What it is like: label, transactional, journal, quota_kb, journal_quota_kb,
+                base_priority, type_id, poison_after, authenticate, privacy_level,
+                multicast_address, as `merq.client.asking.QueueOptions` explains them.
         """
-        settings = QueueSettings(
-            label=label,
-            transactional=transactional,
-            journaling=journal,
-            quota=quota_kb,
-            journal_quota=journal_quota_kb,
-            base_priority=base_priority,
-            type_id=type_id,
-            poison_after=poison_after,
-            authenticate=authenticate,
-            privacy_level=privacy_level,
-            multicast_address=multicast_address,
-        )
-        of_kind("path_name", path_name, str)
-        check_settings(settings)
-        number = self._driver.ask(CreateQueue(path_name, settings, uuid4()))
-        assert isinstance(number, int)
-        return Queue(self._driver, number)
+        request = asking.creation(path_name, options)
+        return Queue(self._driver, number_of(self._driver.ask(request)))
 
     def queue(self, path_name: str) -> Queue:
         r"""A queue that exists: private, `;JOURNAL`, or `.\system$;DEADLETTER` and its like."""
-        of_kind("path_name", path_name, str)
-        return Queue(self._driver, self._find(path_name))
-
-    def _find(self, path_name: str) -> int:
-        number = self._driver.ask(FindQueue(path_name))
-        assert isinstance(number, int)
-        return number
+        return Queue(self._driver, number_of(self._driver.ask(asking.finding(path_name))))
 
     def open_queue(
         self,
@@ -199,13 +136,10 @@ class Manager:
         Raises:
             MessageQueueError: MQ_ERROR_SHARING_VIOLATION, somebody else has it open.
         """
-        of_kind("path_name", path_name, str)
-        of_kind("access", access, Access)
-        of_kind("share", share, Share)
-
-        number = self._find(path_name)
-        handle = self._driver.ask(OpenQueue(number, access, share))
-        assert isinstance(handle, int)
+        request = asking.finding(path_name)
+        asking.check_opening(access, share)
+        number = number_of(self._driver.ask(request))
+        handle = number_of(self._driver.ask(OpenQueue(number, access, share)))
         return Queue(self._driver, number, handle)
 
     def queues(self) -> list[Queue]:
@@ -214,8 +148,7 @@ class Manager:
 
     def reports(self, family: Family = Family.PRIVATE) -> list[QueueReport]:
         """The queues of a kind and how they stand, at one moment."""
-        of_kind("family", family, Family)
-        return reports_of(self._driver.ask(ListQueues(family)))
+        return asking.reports_of(self._driver.ask(asking.listing(family)))
 
     def outgoing_queues(self) -> list[OutgoingQueue]:
         """Where messages to other computers wait; each destination has its own."""
@@ -244,14 +177,8 @@ class Manager:
             tx: The transaction in which it is sent.
             **properties: As Message has them, if `body` is not one.
         """
-        message = message_of(body, properties)
-        names = parse_destination(of_kind("format_name", format_name, str))
-        packets = pack_copies(message, tuple(map(destination_of, names)))
-        destinations = tuple(zip(map(str, names), packets, strict=True))
-        transaction = number_within(tx, self._driver)
-        message_id = self._driver.ask(SendTo(destinations, transaction, message.dead_letter_queue))
-        assert isinstance(message_id, bytes)
-        return id_text(message_id)
+        request = asking.sending_to(format_name, body, properties, tx, self._driver)
+        return asking.id_of(self._driver.ask(request))
 
     # Transactions.
 
@@ -261,6 +188,5 @@ class Manager:
 
     def prepared_transactions(self) -> list[Transaction]:
         """Transactions that were prepared, also before a restart, and wait for how they end."""
-        found = self._driver.ask(ListPrepared())
-        assert isinstance(found, list)
-        return [Transaction(self._driver, 0, name) for name in found if isinstance(name, UUID)]
+        found = asking.identifiers_of(self._driver.ask(ListPrepared()))
+        return [Transaction(self._driver, 0, name) for name in found]

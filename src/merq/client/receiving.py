@@ -26,9 +26,27 @@ def is_two_phased(request: Request) -> bool:
 
 def removal_of(request: Read, received: Result) -> EndReceive:
     """The second step: the client has got these messages."""
+    return EndReceive(request.queue, _lookup_ids(received), delete=True)
+
+
+def return_of(request: Request, received: Result) -> EndReceive | None:
+    """The other second step: nobody wants these messages any more. None if there are none."""
+    if not isinstance(request, Read) or not request.held:
+        return None
+    ids = _lookup_ids(received)
+    return EndReceive(request.queue, ids, delete=False) if ids else None
+
+
+def _lookup_ids(received: Result) -> list[int]:
     messages = received if isinstance(received, list) else [received]
-    ids = [each.lookup_id for each in messages if isinstance(each, Delivered)]
-    return EndReceive(request.queue, ids, delete=True)
+    return [each.lookup_id for each in messages if isinstance(each, Delivered)]
+
+
+def went_back() -> MessageQueueError:
+    """The second step is not taken: the messages went back with their connection."""
+    return MessageQueueError(
+        HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "the connection was lost, and the message went back"
+    )
 
 
 def is_retaken(wrong: MessageQueueError) -> bool:

@@ -7,11 +7,12 @@ all. A connection that is lost is made again by whoever needs it.
 from __future__ import annotations
 
 import os
+import ssl
 import time
 import weakref
 from contextlib import suppress
 from threading import Condition, Lock
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from merq import __version__
@@ -23,15 +24,29 @@ from merq.client.dialing import (
     Dialing,
     dial,
     not_available,
+    not_let_in,
 )
-from merq.client.receiving import is_retaken, is_two_phased, removal_of
+from merq.client.receiving import (
+    is_retaken,
+    is_two_phased,
+    removal_of,
+    return_of,
+    went_back,
+)
 from merq.errors import InDoubt, MessageQueueError
 from merq.hresult import HResult
 from merq.protocol.application.client import ClientSession, Settled
 from merq.protocol.application.reports import Result
-from merq.protocol.application.requests import Begin, Cancel, Read, Request
+from merq.protocol.application.requests import Begin, Read, Request
 
 CLIENT: Final = f"merq-python/{__version__}"
+
+
+class _Answer(NamedTuple):
+    """An answer, and the connection on which it came: what is held is held on that one."""
+
+    result: Result
+    connection: int
 
 
 class RemoteDriver:
@@ -60,7 +75,7 @@ class RemoteDriver:
         self._writing = Lock()
         self._session = ClientSession(CLIENT, self._how.token)
         self._socket: Channel | None = None
-        self._answers: dict[int, Result] = {}
+        self._answers: dict[int, _Answer] = {}
         self._has_reader = False
 
     def forked(self) -> None:
@@ -97,13 +112,14 @@ class RemoteDriver:
         """
         deadline = None if timeout is None else time.monotonic() + timeout if timeout else 0.0
         if not is_two_phased(request):
-            return self._call(request, deadline)
+            return self._call(request, deadline).result
         assert isinstance(request, Read)
         request.held = True
         while True:
-            received = self._call(request, deadline)
+            answer = self._call(request, deadline)
+            received = answer.result
             try:
-                self._call(removal_of(request, received), None)
+                self._call(removal_of(request, received), None, answer.connection)
             except InDoubt as doubt:
                 raise InDoubt(doubt.text, received) from None
             except MessageQueueError as wrong:
@@ -112,22 +128,26 @@ class RemoteDriver:
                 raise
             return received
 
-    def _call(self, request: Request, deadline: float | None) -> Result:
+    def _call(
+        self, request: Request, deadline: float | None, held_on: int | None = None
+    ) -> _Answer:
         with self._turn:
             self._check()
+            if held_on is not None and held_on != self._connection:
+                raise went_back()
             number = self._session.ask(request)
             self._settle(self._session.refusals)
         try:
             self._write()
-            result = self._wait(
+            answer = self._wait(
                 number, deadline, can_wait=isinstance(request, Read) and request.wait
             )
         except BaseException:
-            self._abandon(number)
+            self._abandon(number, request)
             raise
-        if isinstance(result, MessageQueueError):
-            raise result
-        return result
+        if isinstance(answer.result, MessageQueueError):
+            raise answer.result
+        return answer
 
     def close(self) -> None:
         """Nothing more is asked; whoever waits is told so."""
@@ -152,7 +172,7 @@ class RemoteDriver:
 
     # Waiting.
 
-    def _wait(self, number: int, deadline: float | None, *, can_wait: bool) -> Result:
+    def _wait(self, number: int, deadline: float | None, *, can_wait: bool) -> _Answer:
         """Returns the answer; reads for all if nobody does."""
         if not can_wait:
             deadline = None
@@ -170,7 +190,8 @@ class RemoteDriver:
                 if is_late and self._socket is None:
                     raise not_available(self._how, TimeoutError("the connection was lost"))
                 if is_late:
-                    self._session.abandon(self._session.ask(Cancel(number)))
+                    self._session.cancel(number)
+                    self._settle(self._session.refusals)
                     deadline = None
                 if reads:
                     self._has_reader = True
@@ -191,7 +212,7 @@ class RemoteDriver:
                     self._reconnect(deadline)
                     if _is_over(deadline):
                         return
-                    self._write()
+                    self._write(reads=True)
                     continue
                 data = self._read(connection, deadline)
                 if data is None:
@@ -199,9 +220,10 @@ class RemoteDriver:
                 with self._turn:
                     if data:
                         self._settle(self._session.receive_data(data))
+                        self._settle(self._session.refusals)
                     if not data or self._session.broken:
                         self._lose(connection)
-                self._write()
+                self._write(reads=True)
         finally:
             with self._turn:
                 self._has_reader = False
@@ -213,47 +235,72 @@ class RemoteDriver:
     def _read(self, connection: Channel, deadline: float | None) -> bytes | None:
         """Bytes from the server; none if the connection is lost, None if time is over."""
         try:
-            # Who may wait for ever needs no look before.
-            while deadline is None or connection.is_readable(_remaining(deadline)):
+            while True:
+                # Who may wait for ever, and has nothing to write meanwhile, needs no look before.
+                must_look = deadline is not None or connection.has_unsent
+                if must_look and not connection.is_readable(_remaining(deadline)):
+                    return None
                 data = connection.receive()
                 if data is not None:
                     return data
         except (OSError, ValueError):  # ValueError: it was closed meanwhile
             return b""
-        return None
 
     def _settle(self, settled: list[Settled]) -> None:
         """Puts answers where those who asked find them."""
         if not settled:
             return
         for each in settled:
-            self._answers[each.number] = each.result
+            self._answers[each.number] = _Answer(each.result, self._session.connections)
         settled.clear()
         self._turn.notify_all()
 
-    def _abandon(self, number: int) -> None:
+    @property
+    def _connection(self) -> int:
+        """Which connection this is, counted from 1; 0 if there is none."""
+        return 0 if self._session.welcome is None else self._session.connections
+
+    def _abandon(self, number: int, request: Request) -> None:
         """Nobody waits any more: Ctrl-C. A message that was on its way here goes back."""
         with self._turn:
-            if self._answers.pop(number, self) is not self or self._closed:
+            if self._closed:
                 return
-            self._session.abandon(number)
-            self._session.abandon(self._session.ask(Cancel(number)))
+            answer = self._answers.pop(number, None)
+            if answer is None:
+                self._session.abandon(number)
+                self._session.cancel(number)
+            elif answer.connection == self._connection:
+                back = return_of(request, answer.result)
+                if back is not None:
+                    self._session.abandon(self._session.ask(back))
         self._write()
 
-    def _write(self) -> None:
-        """Writes what is to be written; who reads is told by the socket if that fails."""
+    def _write(self, *, reads: bool = False) -> None:
+        """Writes what is to be written; who reads is told by the socket if that fails.
+
+        Who reads for all does not wait until it is written: he goes on reading, and writes the rest
+        meanwhile. Otherwise a server that waits until its answers are read would stop them all.
+        """
         with self._writing:
             with self._turn:
                 connection = self._socket
                 if connection is None:
                     return
                 data = self._session.data_to_send()
-            if data:
-                try:
-                    connection.send(data)
-                except OSError:
-                    with self._turn:
-                        self._lose(connection)
+            try:
+                if data:
+                    connection.put(data)
+            except OSError:
+                with self._turn:
+                    self._lose(connection)
+                return
+        if reads:
+            return
+        try:
+            connection.wait_until_sent()
+        except (OSError, ValueError):  # ValueError: it was closed meanwhile
+            with self._turn:
+                self._lose(connection)
 
     # Connecting.
 
@@ -262,6 +309,7 @@ class RemoteDriver:
             self._socket = None
             connection.close()
             self._session.disconnected()
+            self._settle(self._session.refusals)
 
     def _reconnect(self, deadline: float | None) -> None:
         """Makes the connection again; whoever waits is told if that takes too long."""
@@ -290,6 +338,9 @@ class RemoteDriver:
             with self._turn:
                 self._greet(connection)
                 self._socket = connection
+        except (ssl.SSLError, ConnectionError) as wrong:
+            connection.close()
+            raise not_let_in(self._how, wrong) from wrong
         except OSError as wrong:
             connection.close()
             raise not_available(self._how, wrong) from wrong

@@ -7,6 +7,7 @@ slowly, and the end of connections that say nothing.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import struct
@@ -27,6 +28,9 @@ from merq.service.tokens import Refusal, TokenHolder, Tokens
 
 CLOSING_SHARE: Final = 0.4
 """This share of the time that a stop may take is the clients', to read what they were told."""
+
+GOODBYE_S: Final = 1.0
+"""How long a client has to read what it was told when its connection ends."""
 
 PROBE_S: Final = 10
 """Seconds between looks at a TCP connection over which nothing goes."""
@@ -144,8 +148,11 @@ class ApplicationProtocol(asyncio.Protocol):
         self._listeners.count_unread(connection, transport.get_write_buffer_size())
         if connection.closing:
             self._end(connection, transport)
-        else:
-            self._restrain()
+            return
+        self._restrain()
+        if not self._is_paused and connection.session.waiting_bytes:
+            # Nobody else will say so: what was written went so fast that there was no waiting.
+            self._listeners.reception.unfinished[connection] = None
 
     def _end(self, connection: Connection, transport: asyncio.Transport) -> None:
         if transport.is_closing():
@@ -153,11 +160,18 @@ class ApplicationProtocol(asyncio.Protocol):
         self._listeners.log.warning(
             "connection ended", peer=connection.peer, reason=connection.closing
         )
-        # Who reads nothing would keep us waiting for ever.
-        if connection.unread_bytes > self._listeners.settings.limits.answer_bytes_max:
+        transport.close()
+        # Who reads nothing would keep us waiting for ever, and keep what it has locked.
+        asyncio.get_running_loop().call_later(GOODBYE_S, transport.abort)
+
+    def cut_off(self) -> None:
+        """Ends the connection at once, whatever is still to be written."""
+        connection, transport = self.connection, self.transport
+        if connection is not None and transport is not None:
+            self._listeners.log.warning(
+                "connection cut off", peer=connection.peer, reason=connection.closing
+            )
             transport.abort()
-        else:
-            transport.close()
 
     def _restrain(self) -> None:
         """A client that leaves its answers unread is not listened to."""
@@ -215,9 +229,10 @@ class Listeners:
         self._protocols: dict[Connection, ApplicationProtocol] = {}
         self._groups: Counter[str] = Counter()
         self._servers: list[asyncio.Server] = []
+        self._own_socket: Path | None = None
         self._greeting: set[asyncio.Task[None]] = set()
         self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)
-        self._unread_bytes = 0
+        self._held_bytes = 0
         self._last_one: asyncio.Future[None] | None = None
         self.tcp_port: int | None = None
 
@@ -229,7 +244,9 @@ class Listeners:
         Raises:
             OSError: An address cannot be listened on.
         """
-        listener = _local_listener(self.settings.socket_path, self.settings.socket.mode)
+        path = self.settings.socket_path
+        listener = _local_listener(path, self.settings.socket.mode)
+        self._own_socket = path
         self._servers.append(
             await self._loop.create_unix_server(
                 lambda: ApplicationProtocol(self), sock=listener, backlog=BACKLOG
@@ -303,7 +320,7 @@ class Listeners:
         if not self._groups[group]:
             del self._groups[group]
         del self._protocols[connection]
-        self.count_unread(connection, 0)
+        self.count_held(connection, 0)
         if not self._protocols and self._last_one is not None and not self._last_one.done():
             self._last_one.set_result(None)
         self._porter.holders.pop(connection.peer, None)
@@ -318,19 +335,25 @@ class Listeners:
         if keeper is not None and keeper.is_working:
             keeper.tick()
             self.reception.received(connection, data, self._loop.time())
+            self.count_unread(connection, connection.unread_bytes)
             keeper.wake()
 
     def go_on(self, connection: Connection) -> None:
         """A client that was not listened to is again."""
-        if self.keeper is not None and self.keeper.is_working:
+        if not connection.is_lost and self.keeper is not None and self.keeper.is_working:
             self.keeper.tick()
             self.reception.go_on(connection)
             self.keeper.wake()
 
     def count_unread(self, connection: Connection, unread_bytes: int) -> None:
         """So much of what was written to a client is still here."""
-        self._unread_bytes += unread_bytes - connection.unread_bytes
         connection.unread_bytes = unread_bytes
+        self.count_held(connection, unread_bytes + connection.session.waiting_bytes)
+
+    def count_held(self, connection: Connection, held_bytes: int) -> None:
+        """A client's connection holds so much memory, both ways."""
+        self._held_bytes += held_bytes - connection.held_bytes
+        connection.held_bytes = held_bytes
 
     def flush(self) -> None:
         """Writes what there is to be written."""
@@ -340,18 +363,26 @@ class Listeners:
             protocol = self._protocols.get(connection)
             if protocol is not None:
                 protocol.flush()
+        unfinished = self.reception.unfinished
+        while unfinished:
+            connection, _ = unfinished.popitem()
+            self._loop.call_soon(self.go_on, connection)
         self._spare_memory()
 
     def _spare_memory(self) -> None:
-        """If clients together leave too much unread, the one that leaves most goes."""
+        """If clients together hold too much memory, the one that holds most goes.
+
+        That is what they leave unread, and what they have said only half of.
+        """
         most = self.settings.limits.memory_bytes
-        while self._unread_bytes > most:
-            worst = max(self._protocols, key=lambda each: each.unread_bytes, default=None)
-            if worst is None or not worst.unread_bytes:
+        while self._held_bytes > most:
+            worst = max(self._protocols, key=lambda each: each.held_bytes, default=None)
+            if worst is None or not worst.held_bytes:
                 return
-            worst.closing = "memory runs out, and it leaves the most of its answers unread"
-            self._protocols[worst].flush()
-            self.count_unread(worst, 0)
+            worst.closing = "memory runs out, and it holds the most of it"
+            worst.session.forget_input()
+            self._protocols[worst].cut_off()
+            self.count_held(worst, 0)
 
     def _check_tokens(self) -> None:
         self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)
@@ -367,7 +398,8 @@ class Listeners:
         """No further connections; the socket's file goes."""
         for server in self._servers:
             server.close()
-        self.settings.socket_path.unlink(missing_ok=True)
+        if self._own_socket is not None:  # what somebody else has put there stays
+            self._own_socket.unlink(missing_ok=True)
 
     async def _all_gone(self) -> None:
         if self._protocols:
@@ -396,11 +428,17 @@ class Listeners:
 def _local_listener(path: Path, mode: int) -> socket.socket:
     """The socket's file, open to whom its mode says.
 
-    Whoever has the folder's lock is the only one that serves here: a socket that is there already
-    was left by somebody who was killed.
+    A socket that is there already was left by somebody who was killed, unless somebody answers:
+    the folder's lock says nothing about a socket that is outside of it.
+
+    Raises:
+        OSError: Something else is there, or somebody serves there.
     """
     if path.is_socket():
+        _check_deserted(path)
         path.unlink()
+    elif path.exists():
+        raise FileExistsError(errno.EEXIST, "no socket, and in the way of ours", str(path))
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.bind(str(path))
@@ -409,6 +447,16 @@ def _local_listener(path: Path, mode: int) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def _check_deserted(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
+        visitor.setblocking(False)  # noqa: FBT003 - its name
+        refused = visitor.connect_ex(str(path))
+        # EAGAIN: so many wait to be let in that there is a queue.
+        if refused not in {0, errno.EAGAIN, errno.EINPROGRESS}:
+            return
+    raise OSError(errno.EADDRINUSE, "another process serves on this socket", str(path))
 
 
 class _Securing(asyncio.Protocol):

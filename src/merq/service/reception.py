@@ -17,11 +17,18 @@ from merq.errors import MessageQueueError, StoreError
 from merq.host import Desk, Hall, Host, Pending
 from merq.hresult import HResult
 from merq.protocol.application.greeting import Hello
-from merq.protocol.application.requests import Cancel
+from merq.protocol.application.requests import Cancel, Read
 from merq.protocol.application.server import Asked, Memory, ServerLimits, ServerSession
 
 NUMBER_BITS: Final = 32
 """The engine knows a request by the connection's number above these bits, and its own below."""
+
+REQUESTS_A_TURN: Final = 256
+"""So many requests of one client are carried out before it is the turn of others."""
+
+READS_AT_ONCE: Final = 8
+"""After so many reads it is looked how much there is to be written: small requests have large
+answers, and nobody is given more of them than he reads."""
 
 _NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
 
@@ -71,6 +78,7 @@ class Connection:
         is_local: It came through the socket's file.
         outbox: Frames to be written to it.
         unread_bytes: What was given to be written and is not gone, as the driver says.
+        held_bytes: That, and what came and is not looked at or not whole, as it was counted last.
         closing: Why it is to be closed once its outbox is written; empty while it goes on.
     """
 
@@ -79,6 +87,7 @@ class Connection:
         "closing",
         "conversation",
         "desk",
+        "held_bytes",
         "is_local",
         "is_lost",
         "number",
@@ -101,6 +110,7 @@ class Connection:
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
         self.unread_bytes = 0
+        self.held_bytes = 0
         self.closing = ""
         self.is_lost = False
         self.successor: Connection | None = None
@@ -125,6 +135,7 @@ class Reception:
 
     Attributes:
         dirty: Connections that have something to be written, or are to be closed.
+        unfinished: Connections that have asked for more than was carried out in one turn.
     """
 
     def __init__(
@@ -147,6 +158,7 @@ class Reception:
         self._lost: OrderedDict[UUID, _Lost] = OrderedDict()
         self._count = 0
         self.dirty: dict[Connection, None] = {}
+        self.unfinished: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -173,9 +185,11 @@ class Reception:
         connection.is_lost = True
         del self._connections[connection.number]
         self.dirty.pop(connection, None)
+        self.unfinished.pop(connection, None)
         self._hall.connections = len(self._connections)
         connection.desk.close()
         connection.outbox.clear()
+        connection.session.forget_input()
         memory = connection.session.memory
         if memory.under_way:
             self._departed[connection.number] = connection
@@ -209,14 +223,23 @@ class Reception:
     def go_on(self, connection: Connection) -> None:
         """Carries out what a client wants, unless it does not read what it is told."""
         session = connection.session
+        asked = reads = 0
         while not self.is_congested(connection):
+            if asked == REQUESTS_A_TURN:
+                self.unfinished[connection] = None
+                break
             event = session.next()
             if event is None:
                 break
-            if isinstance(event, Asked):
-                self._carry_out(connection, event)
-            else:
+            asked += 1
+            if not isinstance(event, Asked):
                 self._greet(connection, event)
+                continue
+            self._carry_out(connection, event)
+            if isinstance(event.request, Read):
+                reads += 1
+                if reads % READS_AT_ONCE == 0:
+                    self.perform()
         if session.closing and not connection.closing:
             connection.closing = session.closing
             connection.say(session.goodbye())

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from merq.errors import InDoubt, MessageQueueError, WireError
+from merq.errors import InDoubt, MessageQueueError, ReceiveTimeout, WireError
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
 from merq.protocol.application.codec import decode_result, encode_request
@@ -25,14 +25,18 @@ from merq.protocol.application.greeting import (
     encode_hello,
 )
 from merq.protocol.application.reports import Result
-from merq.protocol.application.requests import EndReceive, Read, Request
-from merq.protocol.application.server import LASTING
+from merq.protocol.application.requests import Begin, Cancel, EndReceive, Read, Request
+from merq.protocol.application.server import is_lasting
 
 NUMBERS: Final = (1 << 32) - 1
 """Requests are numbered from 1 to here, and then anew."""
 
 ANSWER_FRAME_BYTES_MAX: Final = 4 * FRAME_BYTES_MAX
 """The largest frame that is taken from a server."""
+
+SPARED_SHARE: Final = 8
+"""One in so many of the requests that the server allows is none that waits for a message: however
+many wait, others get through, and so does what ends the waiting."""
 
 _COUNT_MASK: Final = (1 << 32) - 1
 
@@ -45,15 +49,31 @@ class Settled(NamedTuple):
 
 
 class _Outstanding:
-    """A request without an answer."""
+    """A request without an answer.
 
-    __slots__ = ("is_abandoned", "request", "size", "was_sent")
+    Attributes:
+        size: Of its frame, once it is on its way over the connection that there is; before, 0.
+        was_sent: A server may have got it, over this connection or an earlier one.
+    """
+
+    __slots__ = ("is_abandoned", "is_cancelled", "request", "size", "was_sent")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.size = 0
         self.was_sent = False
         self.is_abandoned = False
+        self.is_cancelled = False
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a server may have begun this transaction."""
+        return self.was_sent and self.is_abandoned and isinstance(self.request, Begin)
+
+    @property
+    def is_patient(self) -> bool:
+        """Whether its answer may take for ever."""
+        return isinstance(self.request, Read) and self.request.wait
 
 
 class ClientSession:
@@ -64,6 +84,8 @@ class ClientSession:
         broken: Why the connection cannot be used any more; empty while it can.
         refused: The server does not let this client in.
         refusals: Requests that were answered without asking the server; whoever asks takes them.
+        connections: How often the server has said welcome. What it handed out to be held goes back
+            with the connection, so whoever has got such messages compares this.
     """
 
     def __init__(self, client: str, token: str = "") -> None:
@@ -73,6 +95,7 @@ class ClientSession:
         self._reader = FrameReader(ANSWER_FRAME_BYTES_MAX)
         self._outstanding: dict[int, _Outstanding] = {}
         self._unsent: deque[int] = deque()
+        self._unsent_patient: deque[int] = deque()
         self._flying = 0
         self._flying_bytes = 0
         self._number = 0
@@ -82,6 +105,7 @@ class ClientSession:
         self.broken = ""
         self.refused: MessageQueueError | None = None
         self.refusals: list[Settled] = []
+        self.connections = 0
 
     @property
     def unanswered(self) -> int:
@@ -95,10 +119,25 @@ class ClientSession:
         number = self._number = self._number % NUMBERS + 1
         while number in self._outstanding:
             number = self._number = self._number % NUMBERS + 1
-        self._outstanding[number] = _Outstanding(request)
-        self._unsent.append(number)
+        self._outstanding[number] = asked = _Outstanding(request)
+        (self._unsent_patient if asked.is_patient else self._unsent).append(number)
         self._fill()
         return number
+
+    def cancel(self, number: int) -> None:
+        """A request waits no longer for a message: it is answered, with a time-out unless with one.
+
+        Also if the connection is lost meanwhile: it is not asked again then.
+        """
+        asked = self._outstanding.get(number)
+        if asked is None or asked.is_cancelled or not asked.is_patient:
+            return
+        asked.is_cancelled = True
+        if asked.size:
+            self.abandon(self.ask(Cancel(number)))
+        else:
+            self._unsent_patient.remove(number)
+            self._end_waiting(number)
 
     def abandon(self, number: int) -> None:
         """Nobody waits any more for this answer; a message that comes with it goes back."""
@@ -117,14 +156,20 @@ class ClientSession:
         welcome = self.welcome
         if welcome is None or self.broken:
             return
-        unsent = self._unsent
-        while unsent and self._flying < welcome.requests_max:
+        most = welcome.requests_max
+        if self._unsent:
+            self._fill_from(self._unsent, welcome, most)
+        if self._unsent_patient:
+            self._fill_from(self._unsent_patient, welcome, max(1, most - most // SPARED_SHARE))
+
+    def _fill_from(self, unsent: deque[int], welcome: Welcome, most: int) -> None:
+        while unsent and self._flying < most:
             number = unsent[0]
             asked = self._outstanding[number]
             data = encode_request(number, asked.request, self._received & _COUNT_MASK)
             size = len(data)
             if size > welcome.frame_bytes_max:
-                self._refuse(number, size, welcome.frame_bytes_max)
+                self._refuse(unsent.popleft(), size, welcome.frame_bytes_max)
                 continue
             if self._flying and self._flying_bytes + size > welcome.window_bytes:
                 return
@@ -137,11 +182,15 @@ class ClientSession:
 
     def _refuse(self, number: int, size: int, most: int) -> None:
         """A request that the server would not take is answered here."""
-        self._unsent.remove(number)
         del self._outstanding[number]
         text = f"{size} bytes at once; {most} are the most that the server takes: send less"
         error = MessageQueueError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, text)
         self.refusals.append(Settled(number, error))
+
+    def _end_waiting(self, number: int) -> None:
+        asked = self._outstanding.pop(number)
+        if not asked.is_abandoned:
+            self.refusals.append(Settled(number, ReceiveTimeout("no message came in time")))
 
     # Connections.
 
@@ -150,6 +199,7 @@ class ClientSession:
         self._reader = FrameReader(ANSWER_FRAME_BYTES_MAX)
         self.welcome = None
         self.broken = ""
+        self.refused = None
         hello = Hello(
             protocol="merq",
             oldest=VERSION,
@@ -161,12 +211,32 @@ class ClientSession:
         self._out = [encode_hello(hello)]
 
     def disconnected(self) -> None:
-        """The connection is lost; what has no answer is asked again over the next."""
+        """The connection is lost; what has no answer is asked again over the next.
+
+        Look at `refusals` then: nobody waits again who was not to wait any longer.
+        """
         self.welcome = None
         self._out.clear()
         self._flying = self._flying_bytes = 0
         self._received = 0
-        self._unsent = deque(sorted(self._outstanding))
+        for number in [key for key, each in self._outstanding.items() if each.is_cancelled]:
+            self._end_waiting(number)
+        # A transaction ends with its connection. Begun again, it would commit without what it had.
+        for number in [key for key, each in self._outstanding.items() if each.is_begun]:
+            del self._outstanding[number]
+        for each in self._outstanding.values():
+            each.size = 0
+        # What was held on the old connection must not be ended once it is held anew for others: so
+        # the ends of receives go first, and find nothing.
+        self._unsent = deque(
+            sorted(
+                (key for key, each in self._outstanding.items() if not each.is_patient),
+                key=lambda key: (not isinstance(self._outstanding[key].request, EndReceive), key),
+            )
+        )
+        self._unsent_patient = deque(
+            sorted(key for key, each in self._outstanding.items() if each.is_patient)
+        )
 
     def give_up(self, reason: str) -> list[Settled]:
         """There will be no other connection: what has no answer gets none."""
@@ -176,11 +246,12 @@ class ClientSession:
         ]
         self._outstanding.clear()
         self._unsent.clear()
+        self._unsent_patient.clear()
         self._conversation = None
         return settled
 
     def _without_answer(self, asked: _Outstanding, reason: str) -> MessageQueueError:
-        if asked.was_sent and isinstance(asked.request, LASTING):
+        if asked.was_sent and is_lasting(asked.request):
             name = type(asked.request).__name__
             return InDoubt(f"{reason}; whether {name} was carried out before is not known")
         return MessageQueueError(HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE, reason)
@@ -206,16 +277,17 @@ class ClientSession:
         if self.welcome is None:
             return self._be_welcome(found)
         number = found.number
-        asked = self._outstanding.pop(number, None)
-        if asked is None or not asked.was_sent:
+        asked = self._outstanding.get(number)
+        if asked is None or not asked.size:
             if number == 0 and found.kind == Kind.FAILED:
                 self.broken = f"the server ended the conversation: {decode_result(found)!s}"
                 return []
             raise WireError(f"an answer to request {number}, which was not made", field="number")
+        result = decode_result(found)  # one that makes no sense leaves it without an answer
+        del self._outstanding[number]
         self._received += 1
         self._flying -= 1
         self._flying_bytes -= asked.size
-        result = decode_result(found)
         if asked.is_abandoned:
             self._put_back(asked.request, result)
             return []
@@ -233,13 +305,14 @@ class ClientSession:
         if self._conversation is not None and not self.welcome.resumed:
             settled = self._doubt()
         self._conversation = self.welcome.conversation
+        self.connections += 1
         return settled
 
     def _doubt(self) -> list[Settled]:
         """The server was started anew: it does not know what the one before has done."""
         settled = []
         for number, asked in list(self._outstanding.items()):
-            if asked.was_sent and isinstance(asked.request, LASTING):
+            if asked.was_sent and is_lasting(asked.request):
                 del self._outstanding[number]
                 self._unsent.remove(number)
                 reason = "the queue manager was started anew before it answered"

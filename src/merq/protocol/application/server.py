@@ -93,6 +93,17 @@ LASTING: Final = (
 """Requests that change something: made twice, they might do it twice."""
 
 
+def is_lasting(request: Request) -> bool:
+    """Whether a request, once carried out, must not be carried out again.
+
+    What is sent or moved in a transaction lasts only with it, and it is aborted when its connection
+    is lost. An answer from before that must not be given again: the client would commit without it.
+    """
+    if isinstance(request, Send | SendTo | Move) and request.transaction:
+        return False
+    return isinstance(request, LASTING)
+
+
 class Memory:
     """What a conversation has done, for a client that lost its connection before it was told.
 
@@ -171,6 +182,10 @@ class ServerSession:
         """How many bytes came that were not looked at."""
         return self._reader.waiting_bytes
 
+    def forget_input(self) -> None:
+        """Nothing more comes: what was not looked at, or not whole, is nobody's any more."""
+        self._reader = FrameReader(GREETING_BYTES_MAX)
+
     def feed(self, data: bytes) -> None:
         """Bytes from the client."""
         if not self.closing:
@@ -207,7 +222,7 @@ class ServerSession:
         if isinstance(request, Read):
             most = self._limits.answer_bytes_max
             request.most_bytes = min(request.most_bytes or most, most)
-        if isinstance(request, LASTING):
+        if is_lasting(request):
             self.memory.under_way.add(number)
         if found.received:
             self.memory.got(found.received)
