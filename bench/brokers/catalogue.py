@@ -143,5 +143,5 @@ def our_contenders() -> list[Measured]:
             ours=True,
         )
         for name, build in found_builds().items()
-        for way, opened in ours.ways(build).items()
+        for way, opened in ours.ways().items()
     ]

@@ -1,8 +1,7 @@
 r"""`merq serve`, by its own clients: blocking for singles, asyncio for the rest.
 
 Pipelined sends go out in two ways: each with `send`, many of them under way, or by the hundred with
-`send_many`, several of those under way. Sources that have no `merq.aio` are measured by the
-blocking client alone, whose `send_many` waits for each hundred.
+`send_many`, several of those under way.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from bench.brokers.running import running
 from bench.builds import environment
 
 SMALL, LARGE, EXPRESS = (rf".\private$\{name}" for name in ("small", "large", "express"))
-RECEIVED_TOGETHER = 100
+PREFETCH = 1_000
+"""Messages that the receiver may have at hand."""
 
 
 @contextmanager
@@ -47,46 +47,6 @@ def serving(folder: Path, build: Path) -> Iterator[str]:
         yield f"unix:{listening}"
 
 
-class _Blocking:
-    """The blocking client, for everything."""
-
-    def __init__(self, url: str) -> None:
-        self._manager: Any = import_module("merq").connect(url)
-        for name in (SMALL, LARGE, EXPRESS):
-            self._manager.create_queue(name)
-        self._small = self._manager.queue(SMALL)
-
-    def send(self) -> None:
-        self._small.send(BODY, recoverable=True)
-
-    def pipelined(self, load: Load) -> int:
-        name = LARGE if load.body is LARGE_BODY else SMALL
-        return self._send(name, load, recoverable=True)
-
-    def memory(self, load: Load) -> int:
-        return self._send(EXPRESS, load, recoverable=False)
-
-    def _send(self, name: str, load: Load, *, recoverable: bool) -> int:
-        queue = self._manager.queue(name)
-        bodies = [load.body] * load.batch
-        end = time.perf_counter() + load.seconds
-        sent = 0
-        while sent < MESSAGES_MAX and time.perf_counter() < end:
-            queue.send_many(bodies, recoverable=recoverable)
-            sent += load.batch
-        return sent
-
-    def receive(self, count: int) -> None:
-        took = 0
-        while took < count:
-            took += len(self._small.receive_many(RECEIVED_TOGETHER, timeout=0))
-
-    def close(self) -> None:
-        for name in (SMALL, LARGE, EXPRESS):
-            self._manager.queue(name).delete()
-        self._manager.close()
-
-
 class _Client:
     """Both clients of one service, and its queues."""
 
@@ -97,7 +57,7 @@ class _Client:
         self._small = self._blocking.queue(SMALL)
         factory = import_module("uvloop").new_event_loop if find_spec("uvloop") else None
         self._runner = asyncio.Runner(loop_factory=factory)
-        self._manager: Any = self._runner.run(import_module("merq.aio").connect(url))
+        self._manager: Any = self._runner.run(_connected(url))
         self._by_hundred = by_hundred
 
     def send(self) -> None:
@@ -112,7 +72,7 @@ class _Client:
 
     async def _send(self, name: str, load: Load, *, recoverable: bool) -> int:
         """As many senders as may have something under way, each sending again and again."""
-        queue = self._manager.queue(name)
+        queue = await self._manager.queue(name)
         end = time.perf_counter() + load.seconds
         sent = 0
         step = load.batch if self._by_hundred else 1
@@ -133,10 +93,12 @@ class _Client:
     def receive(self, count: int) -> None:
         async def take() -> int:
             took = 0
-            async for _ in self._manager.queue(SMALL).receive_all():
-                took += 1
-                if took == count:
-                    break
+            queue = await self._manager.queue(SMALL)
+            async with queue.receive_all(prefetch=PREFETCH) as messages:
+                async for _ in messages:
+                    took += 1
+                    if took == count:
+                        break
             return took
 
         assert self._runner.run(take()) == count, "messages are missing"
@@ -149,16 +111,13 @@ class _Client:
         self._blocking.close()
 
 
-def ways(build: Path) -> dict[str, Callable[[str], Contender]]:
-    """How the clients of this build can send, by what the way is called."""
-    if any((build / "merq").glob("aio*")):
-        return {"": by_one, ", send_many": by_hundred}
-    return {", blocking send_many": blocking}
+async def _connected(url: str) -> Any:
+    return await import_module("merq.aio").connect(url)
 
 
-def blocking(url: str) -> Contender:
-    """One after the other, by the hundred."""
-    return _contender(_Blocking(url))
+def ways() -> dict[str, Callable[[str], Contender]]:
+    """How the clients can send, by what the way is called."""
+    return {"": by_one, ", send_many": by_hundred}
 
 
 def by_one(url: str) -> Contender:
@@ -171,7 +130,7 @@ def by_hundred(url: str) -> Contender:
     return _contender(_Client(url, by_hundred=True))
 
 
-def _contender(client: _Client | _Blocking) -> Contender:
+def _contender(client: _Client) -> Contender:
     return Contender(
         send=client.send,
         pipelined=client.pipelined,
