@@ -91,7 +91,7 @@ async def _tell_counts(log: OpenLog) -> None:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The faster event loop, where it is installed (`merq[speed]`)."""
+    """The faster event loop, where there is one: not on every system."""
     if find_spec("uvloop") is None:
         return None
     import uvloop  # noqa: PLC0415
