@@ -16,8 +16,8 @@ from merq.errors import InDoubt, MerqError, MessageQueueError, ReceiveTimeout
 if TYPE_CHECKING:
     from merq.client.connecting import connect
     from merq.client.manager import Manager
-    from merq.client.manager import open_manager as open  # noqa: A004 - merq.open reads best
     from merq.client.messages import Message, ReceivedMessage
+    from merq.client.opening import open_manager as open  # noqa: A004 - merq.open reads best
     from merq.client.queues import Cursor, OutgoingQueue, Queue
     from merq.client.transactions import Transaction
     from merq.engine.limits import Limits
@@ -63,7 +63,7 @@ _LATER = {
     "Share": ("merq.model.access", "Share"),
     "Transaction": ("merq.client.transactions", "Transaction"),
     "connect": ("merq.client.connecting", "connect"),
-    "open": ("merq.client.manager", "open_manager"),
+    "open": ("merq.client.opening", "open_manager"),
 }
 
 

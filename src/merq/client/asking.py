@@ -16,14 +16,14 @@ from merq.client.arguments import check_timeout, of_kind, of_wrong_kind
 from merq.client.messages import Message, ReceivedMessage
 from merq.client.packets import Kind, Packer, destination_of, pack_copies
 from merq.client.undertaking import Undertaking
-from merq.engine.administration import check_settings
-from merq.engine.outgoing import parse_destination
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.access import Access, Share
 from merq.model.body import Value
 from merq.model.delivered import Delivered
+from merq.model.destinations import parse_destination
 from merq.model.queue import PrivacyLevel, QueueSettings
+from merq.model.queue_settings import check_settings
 from merq.model.selecting import (
     AtCursor,
     ByCorrelationId,

@@ -42,10 +42,11 @@ class Driver:
     ) -> None:
         self._disk = disk
         self._clock = clock
-        lock = Lock()
-        self._turn = Condition(lock)
+        # Entered directly: Ctrl-C between a condition's own steps would leave it locked for ever.
+        self._lock = Lock()
+        self._turn = Condition(self._lock)
         # Answers wake those who wait for them, not the timekeeper.
-        self._time = Condition(lock)
+        self._time = Condition(self._lock)
         self._answers: dict[int, Result] = {}
         self._abandoned: set[int] = set()
         self._count = 0
@@ -88,7 +89,7 @@ class Driver:
 
     def begin(self) -> int:
         """A new transaction; gives its number."""
-        with self._turn:
+        with self._lock:
             self._transaction_count += 1
             number = self._transaction_count
         self.ask(Begin(number))
@@ -106,7 +107,7 @@ class Driver:
             StoreFailed: The disk failed; whether it happened is known when the store is opened.
         """
         deadline = None if timeout is None else time.monotonic() + timeout if timeout else 0.0
-        with self._turn:
+        with self._lock:
             if self._closed or self._failure is not None:
                 self._check()
             self._count += 1
@@ -146,7 +147,7 @@ class Driver:
 
     def close(self) -> None:
         """Makes everything durable and gives the folder back."""
-        with self._turn:
+        with self._lock:
             self._quieten()
             if self._closed:
                 return
@@ -263,7 +264,7 @@ class Driver:
 
     def maintain(self) -> None:
         """Writes a checkpoint if it is time, and gives up what the log holds of the dead."""
-        with self._turn:
+        with self._lock:
             while self._maintaining:
                 self._turn.wait()
             self._check()
@@ -326,7 +327,7 @@ class Driver:
             self._host.end_checkpoint(writing)
 
     def _keep_time(self) -> None:
-        with self._turn:
+        with self._lock:
             while not self._closed and self._failure is None:
                 try:
                     self._catch_up()

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Final, assert_never
 from uuid import UUID
 
-from merq.engine.property_types import check_types
 from merq.model.body import Value, decode_body
 from merq.model.delivered import Delivered
 from merq.model.message_class import MessageClass
 from merq.model.names import PrivateName, PublicName
+from merq.model.property_types import check_types
 from merq.wire.headers import INFINITE
 from merq.wire.message import UserMessage
 from merq.wire.multiqueue import (

@@ -6,7 +6,6 @@ from operator import attrgetter
 from typing import Any, Final
 
 from merq.client.messages import PROPERTIES, Message
-from merq.engine.sending import refusal
 from merq.errors import MessageQueueError, NameSyntaxError, WireError
 from merq.hresult import HResult
 from merq.model.body import VT_ARRAY_OF_BYTES, Value, encode_body
@@ -19,6 +18,7 @@ from merq.model.names import (
     parse_path_name,
 )
 from merq.wire.build import Destination, Outline, Template, build_packet
+from merq.wire.refusing import refusal
 
 PREFIX: Final = "DIRECT="
 TEMPLATES_MAX: Final = 1_000

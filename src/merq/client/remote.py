@@ -70,8 +70,9 @@ class RemoteDriver:
 
     def _begin_anew(self) -> None:
         """A conversation from the start; after a fork, the parent's is not ours."""
-        lock = Lock()
-        self._turn = Condition(lock)
+        # Entered directly: Ctrl-C between a condition's own steps would leave it locked for ever.
+        self._lock = Lock()
+        self._turn = Condition(self._lock)
         self._writing = Lock()
         self._session = ClientSession(CLIENT, self._how.token)
         self._socket: Channel | None = None
@@ -96,7 +97,7 @@ class RemoteDriver:
 
     def begin(self) -> int:
         """A new transaction; gives its number. Nobody waits for an answer to that."""
-        with self._turn:
+        with self._lock:
             self._check()
             self._transaction_count += 1
             number = self._transaction_count
@@ -131,7 +132,7 @@ class RemoteDriver:
     def _call(
         self, request: Request, deadline: float | None, held_on: int | None = None
     ) -> _Answer:
-        with self._turn:
+        with self._lock:
             self._check()
             if held_on is not None and held_on != self._connection:
                 raise went_back()
@@ -151,7 +152,7 @@ class RemoteDriver:
 
     def close(self) -> None:
         """Nothing more is asked; whoever waits is told so."""
-        with self._turn:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
@@ -177,7 +178,7 @@ class RemoteDriver:
         if not can_wait:
             deadline = None
         while True:
-            with self._turn:
+            with self._lock:
                 while number not in self._answers and self._has_reader:
                     self._check()
                     if not self._turn.wait(_remaining(deadline)):
@@ -204,7 +205,7 @@ class RemoteDriver:
         """Reads for all, until this answer is there or its time is over."""
         try:
             while True:
-                with self._turn:
+                with self._lock:
                     if number in self._answers or self._closed:
                         return
                     connection = self._socket
@@ -217,7 +218,7 @@ class RemoteDriver:
                 data = self._read(connection, deadline)
                 if data is None:
                     return  # its time is over
-                with self._turn:
+                with self._lock:
                     if data:
                         self._settle(self._session.receive_data(data))
                         self._settle(self._session.refusals)
@@ -225,7 +226,7 @@ class RemoteDriver:
                         self._lose(connection)
                 self._write(reads=True)
         finally:
-            with self._turn:
+            with self._lock:
                 self._has_reader = False
                 if self._closed and self._socket is not None:
                     self._socket.close()
@@ -262,7 +263,7 @@ class RemoteDriver:
 
     def _abandon(self, number: int, request: Request) -> None:
         """Nobody waits any more: Ctrl-C. A message that was on its way here goes back."""
-        with self._turn:
+        with self._lock:
             if self._closed:
                 return
             answer = self._answers.pop(number, None)
@@ -282,7 +283,7 @@ class RemoteDriver:
         meanwhile. Otherwise a server that waits until its answers are read would stop them all.
         """
         with self._writing:
-            with self._turn:
+            with self._lock:
                 connection = self._socket
                 if connection is None:
                     return
@@ -291,7 +292,7 @@ class RemoteDriver:
                 if data:
                     connection.put(data)
             except OSError:
-                with self._turn:
+                with self._lock:
                     self._lose(connection)
                 return
         if reads:
@@ -299,7 +300,7 @@ class RemoteDriver:
         try:
             connection.wait_until_sent()
         except (OSError, ValueError):  # ValueError: it was closed meanwhile
-            with self._turn:
+            with self._lock:
                 self._lose(connection)
 
     # Connecting.
@@ -320,7 +321,7 @@ class RemoteDriver:
                 self._connect_once()
             except MessageQueueError as wrong:
                 if time.monotonic() + pause > until or self._session.refused is not None:
-                    with self._turn:
+                    with self._lock:
                         self._settle(self._session.give_up(wrong.text))
                     return
             else:
@@ -335,7 +336,7 @@ class RemoteDriver:
         except OSError as wrong:
             raise not_available(self._how, wrong) from wrong
         try:
-            with self._turn:
+            with self._lock:
                 self._greet(connection)
                 self._socket = connection
         except (ssl.SSLError, ConnectionError) as wrong:

@@ -9,22 +9,20 @@ from uuid import UUID
 from merq.engine import notices, records
 from merq.engine.changes import Answer, Change, DropStep, PurgeStep
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING
-from merq.engine.property_types import check_types
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.readers import Readers
 from merq.engine.state import State
 from merq.engine.work import Phase
-from merq.errors import MessageQueueError, NameSyntaxError
+from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from merq.model.names import MulticastName, PathName, QueueScope, parse_format_name
+from merq.model.names import PathName, QueueScope
 from merq.model.queue import (
-    UNLIMITED,
-    PrivacyLevel,
     QueueKind,
     QueueProperties,
     QueueSettings,
 )
+from merq.model.queue_settings import check_settings
 from merq.wire.view import MessageView
 
 QUEUES_MAX: Final = 0x00FFFFFF
@@ -32,9 +30,6 @@ QUEUES_MAX: Final = 0x00FFFFFF
 
 FIRST_PRIVATE_NUMBER: Final = 16
 """[MS-MQQB] 2.2.4: small numbers are for the queues that every queue manager has."""
-
-QUEUE_LABEL_MAX: Final = 124
-POISON_AFTER_MAX: Final = 1_000_000
 
 SYSTEM_QUEUES: Final = (
     (notices.JOURNAL_NUMBER, r".\system$;JOURNAL", QueueKind.SYSTEM, False),
@@ -251,63 +246,3 @@ class Administration:
                 notices.take(change, queue, place)
                 notices.lost_at(self._state, change, queue, place, reason)
         self._state.submit(change)
-
-
-_SETTING_TYPES: Final[dict[str, type]] = {
-    "label": str,
-    "transactional": bool,
-    "journaling": bool,
-    "quota": int,
-    "journal_quota": int,
-    "base_priority": int,
-    "type_id": UUID,
-    "poison_after": int,
-    "authenticate": bool,
-    "privacy_level": PrivacyLevel,
-    "multicast_address": str,
-}
-
-_SETTING_RANGES: Final = (
-    ("quota", 0, UNLIMITED, "kilobytes, the largest is no limit"),
-    ("journal_quota", 0, UNLIMITED, "kilobytes, the largest is no limit"),
-    ("base_priority", -32768, 32767, "added to the priority of messages that are sent on"),
-    ("poison_after", 0, POISON_AFTER_MAX, "aborted receives, 0 is off"),
-)
-
-
-def check_settings(settings: QueueSettings) -> None:
-    """Refuses what cannot be a queue's property.
-
-    Raises:
-        MessageQueueError: The text says which, and what belongs there.
-    """
-    check_types(settings, _SETTING_TYPES)
-    if len(settings.label) > QUEUE_LABEL_MAX:
-        raise MessageQueueError(
-            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
-            f"a label of {len(settings.label)} characters; {QUEUE_LABEL_MAX} are the most",
-        )
-    if settings.multicast_address:
-        _check_multicast(settings)
-    for name, low, high, meaning in _SETTING_RANGES:
-        value = getattr(settings, name)
-        if not low <= value <= high:
-            raise MessageQueueError(
-                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
-                f"{name} is {value}; it is from {low} to {high:#x} ({meaning})",
-            )
-
-
-def _check_multicast(settings: QueueSettings) -> None:
-    """[MS-MQMQ] 2.3.1.12: an address and a port; transactional queues cannot have one."""
-    try:
-        name = parse_format_name(f"MULTICAST={settings.multicast_address}")
-    except NameSyntaxError as wrong:
-        raise MessageQueueError(
-            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, f"multicast_address: {wrong}"
-        ) from wrong
-    if settings.transactional or not isinstance(name, MulticastName):
-        raise MessageQueueError(
-            HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
-            "multicast_address: one address, and only for queues that are not transactional",
-        )

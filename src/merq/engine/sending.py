@@ -22,6 +22,7 @@ from merq.model.names import FormatName, PublicName, parse_path_name
 from merq.model.queue import PrivacyLevel, QueueKind
 from merq.wire.build import TRANSACTION_HEADER_SIZE, stamp
 from merq.wire.headers import PACKET_SIZE_MAX
+from merq.wire.refusing import refusal
 from merq.wire.view import MessageView
 
 _DELIVERY: Final = 3 << 5
@@ -30,16 +31,6 @@ _TELLING: Final = 1 << 9 | 7 << 13
 
 MESSAGES_AT_ONCE_MAX: Final = 100_000
 """Messages in one request."""
-
-
-def refusal(wrong: WireError) -> MessageQueueError:
-    """What a packet that cannot be means to who wanted to send it."""
-    code = HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE
-    if wrong.field == "packet_size":
-        code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
-    elif wrong.field == "label_length":
-        code = HResult.MQ_ERROR_LABEL_TOO_LONG
-    return MessageQueueError(code, f"{wrong.field}: {wrong.reason}")
 
 
 class Senders:

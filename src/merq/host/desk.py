@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias, final
 
 from merq.engine.cursor import Cursor
 from merq.engine.manager import QueueManager
-from merq.engine.outgoing import parse_destination
 from merq.engine.reading import ByCursor, Selector
 from merq.errors import MessageQueueError
 from merq.host import reporting
@@ -20,6 +19,7 @@ from merq.host.host import Host
 from merq.host.reporting import Hall
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
+from merq.model.destinations import parse_destination
 from merq.model.selecting import AtCursor, Selection
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import (

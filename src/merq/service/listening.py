@@ -468,7 +468,9 @@ class _Securing(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Somebody has connected."""
-        self._listeners.secure(cast("asyncio.Transport", transport), self._context)
+        plain = cast("asyncio.Transport", transport)
+        plain.pause_reading()  # what comes now is TLS's
+        self._listeners.secure(plain, self._context)
 
 
 def _peer_of(transport: asyncio.BaseTransport) -> _Peer:

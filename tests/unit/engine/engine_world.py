@@ -16,18 +16,18 @@ import pytest
 from merq.engine.changes import Answer, Change, Result
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
-from merq.engine.outgoing import parse_destination
 from merq.engine.reading import Selector
 from merq.engine.records import PUT_HEADER_SIZE, Entry, read_put
-from merq.engine.sending import refusal
 from merq.engine.snapshot import restore_snapshot, take_snapshot
 from merq.errors import MessageQueueError, WireError
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
+from merq.model.destinations import parse_destination
 from merq.model.names import DirectName
 from merq.model.queue import QueueSettings
 from merq.model.selecting import First
 from merq.wire.build import Outline, build_packet
+from merq.wire.refusing import refusal
 from merq.wire.view import MessageView
 
 GUID = UUID("11111111-2222-3333-4444-555555555555")

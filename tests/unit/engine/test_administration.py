@@ -8,10 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from merq.engine.administration import POISON_AFTER_MAX, QUEUE_LABEL_MAX, SYSTEM_QUEUES
+from merq.engine.administration import SYSTEM_QUEUES
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
 from merq.model.queue import UNLIMITED, QueueKind
+from merq.model.queue_settings import POISON_AFTER_MAX, QUEUE_LABEL_MAX
 from merq.model.selecting import ByLookup
 from unit.engine.engine_world import START, World, refused
 

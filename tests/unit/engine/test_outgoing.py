@@ -11,8 +11,8 @@ from merq.engine.notices import (
     POSITIVE_ARRIVAL,
     POSITIVE_RECEIVE,
 )
-from merq.engine.outgoing import parse_destination
 from merq.hresult import HResult
+from merq.model.destinations import parse_destination
 from merq.model.message_class import MessageClass
 from merq.model.queue import OutgoingState, QueueKind
 from unit.engine.conftest import Lower

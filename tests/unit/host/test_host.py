@@ -11,11 +11,11 @@ import pytest
 from merq.engine.changes import Answer, Result
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
-from merq.engine.outgoing import parse_destination
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.host import Host, HostSettings
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
+from merq.model.destinations import parse_destination
 from merq.model.names import DirectName
 from merq.model.queue import QueueSettings
 from merq.model.selecting import First

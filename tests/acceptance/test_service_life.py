@@ -1,0 +1,343 @@
+"""How the service starts, stops, is killed, comes back, and what it says when it cannot start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import merq
+from acceptance.service_process import (
+    STOP_S,
+    RawClient,
+    ServiceProcess,
+    environment,
+    serving,
+    wait_until,
+)
+from merq.errors import InDoubt
+from merq.hresult import HResult
+from merq.model.selecting import First
+from merq.protocol.application.requests import Read
+
+SENDERS: Final = 4
+BUSY_S: Final = 0.7
+"""For so long clients send before the service is stopped."""
+DISK: Final = "size=24m"
+DISK_TIMEOUT_S: Final = 60.0
+NAMESPACES: Final = ["unshare", "--user", "--map-root-user", "--mount"]
+MOUNTED: Final = f'mount -t tmpfs -o {DISK} tmpfs "$0" && exec "$@"'
+
+
+class Sender(threading.Thread):
+    """Sends until it cannot, and notes what was acknowledged and what is in doubt."""
+
+    def __init__(self, service: ServiceProcess, name: str) -> None:
+        super().__init__()
+        self._manager = service.connect(reconnect_s=0)
+        self._queue = self._manager.queue(r".\private$\load")
+        self._who = name
+        self.acknowledged: list[str] = []
+        self.doubtful: list[str] = []
+        self.end: merq.MessageQueueError | None = None
+
+    def run(self) -> None:
+        number = 0
+        label = ""
+        try:
+            while True:
+                label = f"{self._who}.{number}"
+                self._queue.send(b"x" * (number * 37 % 3000), label=label, recoverable=True)
+                self.acknowledged.append(label)
+                number += 1
+        except InDoubt as doubt:
+            self.doubtful.append(label)
+            self.end = doubt
+        except merq.MessageQueueError as refused:
+            self.end = refused
+        finally:
+            self._manager.close()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_under_load_is_quick_and_clean_and_nothing_acknowledged_is_lost(
+    tmp_path: Path, ending: signal.Signals
+) -> None:
+    with serving(tmp_path / "data") as service:
+        with service.connect() as manager:
+            manager.create_queue(r".\private$\load")
+        senders = [Sender(service, f"s{number}") for number in range(SENDERS)]
+        for sender in senders:
+            sender.start()
+        waiting = threading.Thread(target=wait_for_ever, args=(service,))
+        waiting.start()
+        time.sleep(BUSY_S)
+        began = time.monotonic()
+        service.signal(ending)
+        assert service.ended(STOP_S) == 0
+        print(f"stopped after {time.monotonic() - began:.3f} s")
+        for thread in (*senders, waiting):
+            thread.join()
+        assert not service.socket_path.exists()
+        assert len(service.events("stopped")) == 1
+        acknowledged = [label for sender in senders for label in sender.acknowledged]
+        doubtful = {label for sender in senders for label in sender.doubtful}
+        assert len(acknowledged) > SENDERS * 10
+        service.start()
+        with service.connect() as manager:
+            there = [each.label for each in manager.queue(r".\private$\load").peek_all()]
+        assert len(there) == len(set(there)), "something is there twice"
+        assert set(acknowledged) <= set(there), "something acknowledged is lost"
+        assert set(there) - set(acknowledged) <= doubtful
+
+
+def wait_for_ever(service: ServiceProcess) -> None:
+    """A receiver that waits when the service stops is told so."""
+    with service.connect(reconnect_s=0) as manager:
+        empty = manager.create_queue(r".\private$\empty")
+        with pytest.raises(merq.MessageQueueError) as refused:
+            empty.receive()
+        assert refused.value.code == HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+
+
+def test_a_stop_does_not_wait_for_clients_that_read_nothing_or_say_nothing(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "data", "--tcp-port", "0", "--insecure-tcp") as service:
+        with service.connect() as manager:
+            queue = manager.create_queue(r".\private$\big")
+            queue.send(bytes(3 << 20))
+            number = queue.number
+        silent = RawClient(service.socket_path)
+        stranger = RawClient(("127.0.0.1", service.tcp_port))
+        deaf = RawClient(service.socket_path).greet()
+        for _ in range(3):
+            deaf.post(Read(number, First(), peek=True, wait=False))
+        time.sleep(0.3)
+        assert service.stop() == 0
+        for client in (silent, stranger, deaf):
+            client.close()
+
+
+def test_a_killed_service_leaves_its_socket_and_the_next_one_takes_its_place(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "data") as service:
+        with service.connect() as manager:
+            guid = manager.guid
+            manager.create_queue(r".\private$\q").send("kept", recoverable=True)
+        service.kill()
+        assert service.socket_path.is_socket()
+        with pytest.raises(merq.MessageQueueError, match="is `merq serve` running"):
+            service.connect()
+        service.start()
+        with service.connect() as manager:
+            assert manager.guid == guid
+            assert manager.queue(r".\private$\q").receive(timeout=0).body == "kept"
+
+
+def refused(service: ServiceProcess) -> str:
+    """What a service says that cannot start."""
+    service.start(is_awaited=False)
+    try:
+        assert service.ended() == 1, service.output
+    finally:
+        service.end()
+    return service.output.splitlines()[-1]
+
+
+def test_a_second_service_on_the_same_folder_is_refused_and_the_first_goes_on(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "data") as first:
+        second = ServiceProcess(tmp_path / "data", "--no-retry", log=tmp_path / "second.log")
+        text = refused(second)
+        assert "is open in another process" in text
+        assert str(first.pid) in text
+        assert first.socket_path.is_socket()
+        with first.connect() as manager:
+            assert manager.status().connections == 1
+
+
+def test_a_second_service_begins_once_the_first_has_gone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    often = {"retry.first_s": "0.2s", "retry.later_s": "0.2s"}
+    with (
+        ServiceProcess(data) as first,
+        ServiceProcess.waiting(data, often, tmp_path / "second.log") as second,
+    ):
+        wait_until(lambda: bool(second.events("initialisation failed")), "it was refused")
+        failure = second.events("initialisation failed")[0]
+        assert "is open in another process" in failure["error"]
+        assert failure["retry_s"] == 0.2
+        with first.connect() as manager:
+            manager.create_queue(r".\private$\q").send("handed on", recoverable=True)
+        assert first.stop() == 0
+        second.wait_until_running()
+        with second.connect() as manager:
+            assert manager.queue(r".\private$\q").receive(timeout=0).body == "handed on"
+        assert second.stop() == 0
+        second.check_log()
+
+
+def test_a_service_that_waits_for_its_folder_can_be_stopped_at_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with (
+        ServiceProcess(data),
+        ServiceProcess.waiting(data, {}, tmp_path / "second.log") as second,
+    ):
+        wait_until(lambda: bool(second.events("initialisation failed")), "it was refused")
+        assert second.stop() == 0
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    text = refused(ServiceProcess(blocked / "data", "--no-retry", log=tmp_path / "log"))
+    assert str(blocked) in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o500)
+    assert "data" in refused(ServiceProcess(data, "--no-retry"))
+
+
+def test_a_socket_path_that_is_too_long_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    service = ServiceProcess(tmp_path / ("x" * 100), "--no-retry", log=tmp_path / "log")
+    text = refused(service)
+    assert "107" in text
+    assert "socket.path" in text
+
+
+def test_a_file_where_the_socket_should_be_is_left_alone(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("not a socket")
+    service = ServiceProcess(tmp_path / "data", "--no-retry", "--socket-path", str(precious))
+    assert str(precious) in refused(service)
+    assert precious.read_text() == "not a socket"
+
+
+def test_a_socket_that_somebody_serves_on_is_not_taken_from_him(tmp_path: Path) -> None:
+    """Another folder's lock says nothing about a socket outside of it."""
+    path = tmp_path / "shared.sock"
+    with ServiceProcess(tmp_path / "one", "--socket-path", str(path)) as one:
+        two = ServiceProcess(tmp_path / "two", "--no-retry", "--socket-path", str(path))
+        assert str(path) in refused(two)
+        with merq.connect(f"unix:{path}") as manager:
+            assert str(manager.guid) == one.events("running")[0]["queue_manager"]
+        assert one.stop() == 0
+        assert not path.exists()
+
+
+def test_the_defaults_are_safe(tmp_path: Path) -> None:
+    """No TCP port at all, and a socket for its owner alone."""
+    with serving(tmp_path / "data") as service:
+        assert service.tcp_ports == []
+        assert stat.S_IMODE(service.socket_path.stat().st_mode) == 0o600
+        with socket.socket() as stranger, pytest.raises(ConnectionError):
+            stranger.connect(("127.0.0.1", 1888))
+
+
+# A disk that fills up.
+
+CHILD: Final = """
+import sys
+from pathlib import Path
+from acceptance.test_service_life import on_a_full_disk
+on_a_full_disk(Path(sys.argv[1]))
+"""
+
+
+def on_a_full_disk(place: Path) -> None:
+    """What happens behind a socket when there is no room, told in a child that has a small disk."""
+    with serving(
+        place / "data",
+        store__segment_bytes="1MiB",
+        store__reserve_bytes="64KiB",
+        store__checkpoint_bytes="1MiB",
+        store__ballast_bytes="1MiB",
+        engine__disk_reserve_bytes="4MiB",
+    ) as service:
+        with service.connect() as manager:
+            queue = manager.create_queue(r".\private$\q")
+            (place / "ballast").write_bytes(bytes(6 << 20))
+            sent = fill(queue)
+            wait_until(lambda: manager.status().low_on_disk, "it is known that the disk runs low")
+            for _ in range(5):
+                assert is_refused(lambda: queue.send("more", recoverable=True))
+                assert is_refused(lambda: queue.send_many(["a", "b"], recoverable=True))
+            assert [each.label for each in queue.peek_all()] == sent
+            half = len(sent) // 2
+            assert [queue.receive(timeout=0).label for _ in range(half)] == sent[:half]
+            (place / "ballast").unlink()
+            del sent[:half]
+            del sent[: len(queue.receive_many(half // 2, timeout=0))]
+            wait_until(lambda: not manager.throttled, "there is room again")
+            queue.send("room", label="room", recoverable=True)
+            assert [each.label for each in queue.peek_all()] == [*sent, "room"]
+        service.kill()
+        service.start()
+        with service.connect() as manager:
+            queue = manager.queue(r".\private$\q")
+            assert [each.label for each in queue.peek_all()] == [*sent, "room"]
+
+
+FULL: Final = frozenset(
+    {HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED}
+)
+
+
+def is_refused(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except merq.MessageQueueError as refusal:
+        if refusal.code not in FULL:
+            raise
+        return True
+    return False
+
+
+def fill(queue: merq.Queue) -> list[str]:
+    """Sends until the disk runs low; gives what was acknowledged."""
+    sent: list[str] = []
+    for number in range(10_000):
+        label = f"m{number}"
+        message = merq.Message(body=bytes(40_000), label=label, recoverable=True)
+        if is_refused(partial(queue.send, message)):
+            return sent
+        sent.append(label)
+    raise AssertionError("a small disk that takes everything")
+
+
+def test_a_full_disk_refuses_what_is_sent_and_gives_out_what_it_holds(tmp_path: Path) -> None:
+    probe = [*NAMESPACES, "sh", "-c", MOUNTED, str(tmp_path)]
+    try:
+        tried = subprocess.run([*probe, "true"], capture_output=True, text=True, check=False)
+    except FileNotFoundError as missing:
+        pytest.skip(f"a small disk cannot be mounted: {missing}")
+    if tried.returncode:
+        pytest.skip(f"a small disk cannot be mounted: {tried.stderr.strip()}")
+    done = subprocess.run(
+        [*probe, sys.executable, "-W", "error", "-c", CHILD, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DISK_TIMEOUT_S,
+        env=environment(),
+    )
+    assert not done.stderr, done.stderr
+    assert done.returncode == 0
