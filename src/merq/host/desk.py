@@ -20,7 +20,7 @@ from merq.host.reporting import Hall
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
 from merq.model.destinations import parse_destination
-from merq.model.selecting import AtCursor, Selection
+from merq.model.selecting import AtCursor
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import (
     AskStatus,
@@ -74,6 +74,7 @@ class Desk:
     Attributes:
         pending: Requests that wait for a message, or whose messages are held, by their numbers.
         holds: Messages that the client was handed and has not ended, by queue.
+        ending: Requests that end such messages and are under way, by their numbers.
     """
 
     def __init__(self, host: Host, hall: Hall) -> None:
@@ -82,6 +83,7 @@ class Desk:
         self._engine: QueueManager = host.engine
         self.pending: dict[int, Read] = {}
         self.holds: dict[int, set[int]] = {}
+        self.ending: dict[int, EndReceive] = {}
         self._transactions: dict[int, int] = {}
         self._handles: dict[int, None] = {}
         self._cursors: dict[int, tuple[int, int, Cursor]] = {}
@@ -124,7 +126,12 @@ class Desk:
         return self._rules[type(request)](number, request)
 
     def settled(self, number: int, result: object) -> None:
-        """The engine has answered a request of this client's."""
+        """The engine has answered a request of this client's, which may be gone meanwhile."""
+        if self.ending:
+            ended = self.ending.pop(number, None)
+            if ended is not None and isinstance(result, MessageQueueError):
+                # The disk did not take it: the messages are there, and nobody has them.
+                self._engine.give_back(ended.queue, ended.lookup_ids)
         read = self.pending.pop(number, None)
         if read is None or not read.held:
             return
@@ -197,7 +204,7 @@ class Desk:
                 HResult.MQ_ERROR_INVALID_PARAMETER,
                 "only messages that are received outside of transactions can be held",
             )
-        selector = self._selector(request.selection)
+        selector = self._selector(request)
         handle = self._own(request.handle)
         if request.wait or request.held:
             self.pending[number] = request
@@ -241,6 +248,7 @@ class Desk:
         own -= ended
         if not own:
             self.holds.pop(request.queue, None)
+        self.ending[number] = request
         return PENDING
 
     def _cancel(self, _number: int, request: Cancel) -> Reply:
@@ -380,10 +388,16 @@ class Desk:
             del self._cursors[each]
         return None
 
-    def _selector(self, selection: Selection) -> Selector:
+    def _selector(self, request: Read) -> Selector:
+        selection = request.selection
         if not isinstance(selection, AtCursor):
             return selection
-        return ByCursor(self._cursor(selection.cursor)[2], selection.next_one)
+        queue, _, cursor = self._cursor(selection.cursor)
+        if queue != request.queue:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_HANDLE, "the cursor is of another queue: open one here"
+            )
+        return ByCursor(cursor, selection.next_one)
 
     def _cursor(self, number: int) -> tuple[int, int, Cursor]:
         found = self._cursors.get(number)

@@ -16,6 +16,7 @@ from merq.engine.changes import Answer
 from merq.errors import MessageQueueError, StoreError
 from merq.host import Desk, Hall, Host, Pending
 from merq.hresult import HResult
+from merq.protocol.application.codec import encode_result
 from merq.protocol.application.greeting import Hello
 from merq.protocol.application.requests import Cancel, Read
 from merq.protocol.application.server import Asked, Memory, ServerLimits, ServerSession
@@ -95,7 +96,6 @@ class Connection:
         "outbox_bytes",
         "peer",
         "session",
-        "successor",
         "unread_bytes",
     )
 
@@ -113,7 +113,6 @@ class Connection:
         self.held_bytes = 0
         self.closing = ""
         self.is_lost = False
-        self.successor: Connection | None = None
 
     def say(self, data: bytes) -> None:
         """Puts a frame into the outbox."""
@@ -126,8 +125,21 @@ class _Lost:
     """A conversation without a connection."""
 
     memory: Memory
-    connection: Connection
     until: float
+
+
+@dataclass(slots=True)
+class _Departed:
+    """What a connection that is gone had under way.
+
+    Attributes:
+        numbers: Requests that will be answered.
+    """
+
+    desk: Desk
+    conversation: UUID
+    memory: Memory
+    numbers: set[int]
 
 
 class Reception:
@@ -152,7 +164,7 @@ class Reception:
         self._new_guid = new_guid
         self.limits = limits or ReceptionLimits()
         self._connections: dict[int, Connection] = {}
-        self._departed: dict[int, Connection] = {}
+        self._departed: dict[int, _Departed] = {}
         self._conversations: dict[UUID, Connection] = {}
         self._now = 0.0
         self._lost: OrderedDict[UUID, _Lost] = OrderedDict()
@@ -190,18 +202,18 @@ class Reception:
         connection.desk.close()
         connection.outbox.clear()
         connection.session.forget_input()
-        memory = connection.session.memory
-        if memory.under_way:
-            self._departed[connection.number] = connection
         if connection.conversation is not None:
-            del self._conversations[connection.conversation]
-            self._remember(connection, memory, now)
+            self._remember(connection, connection.conversation, now)
         self.perform()
 
-    def _remember(self, connection: Connection, memory: Memory, now: float) -> None:
-        assert connection.conversation is not None
-        lost = _Lost(memory, connection, now + self.limits.resume_s)
-        self._lost[connection.conversation] = lost
+    def _remember(self, connection: Connection, conversation: UUID, now: float) -> None:
+        memory = connection.session.memory
+        numbers = memory.under_way - memory.begun
+        if numbers:
+            departed = _Departed(connection.desk, conversation, memory, numbers)
+            self._departed[connection.number] = departed
+        del self._conversations[conversation]
+        self._lost[conversation] = _Lost(memory, now + self.limits.resume_s)
         self.forget(now)
 
     def forget(self, now: float) -> None:
@@ -260,10 +272,13 @@ class Reception:
             connection.closing = reason
             return
         lost = None if hello.resume is None else self._find_lost(hello.resume)
-        if lost is not None:
-            session.earlier = lost.memory
-            lost.connection.successor = connection
-        connection.conversation = self._new_guid()
+        if lost is None:
+            connection.conversation = self._new_guid()
+        else:
+            # It keeps its name: the client may never hear of another.
+            connection.conversation = hello.resume
+            session.resume(lost.memory)
+        assert connection.conversation is not None
         self._conversations[connection.conversation] = connection
         state = self._host.engine.state
         connection.say(session.welcome(state.guid, state.name, connection.conversation))
@@ -283,7 +298,7 @@ class Reception:
         if known is not None:
             self._tell(connection, session.tell(number, known))
             return
-        if session.earlier is not None and number in session.earlier.under_way:
+        if session.is_begun(number):
             return  # the answer comes from what the earlier connection began
         request = asked.request
         own = connection.number << NUMBER_BITS
@@ -309,7 +324,8 @@ class Reception:
 
     def perform(self) -> None:
         """Lets the host write what is to be written, and gives the answers that are due."""
-        self.take(self._host.perform())
+        while answers := self._host.perform():  # who is told something may leave more to do
+            self.take(answers)
 
     def take(self, answers: list[Answer]) -> None:
         """Gives answers to who asked."""
@@ -326,19 +342,16 @@ class Reception:
         """An answer for a connection that is gone; somebody may go on with its conversation."""
         departed = self._departed.get(answer.request >> NUMBER_BITS)
         number = answer.request & _NUMBER_MASK
-        data = b"" if departed is None else departed.session.answer(number, answer.result)
-        while departed is not None and data:
-            if not departed.session.memory.under_way:
-                self._departed.pop(departed.number, None)
-            successor = departed.successor
-            if successor is None:
-                return
-            # Whoever goes on with it has asked for the same again, or will.
-            told = successor.session.tell(number, data)
-            if told:
-                departed.session.memory.answers.pop(number, None)
-            if not successor.is_lost:
-                if told:
-                    self._tell(successor, told)
-                return
-            departed, data = successor, told
+        if departed is None or number not in departed.numbers:
+            return
+        departed.desk.settled(answer.request, answer.result)
+        departed.numbers.remove(number)
+        if not departed.numbers:
+            del self._departed[answer.request >> NUMBER_BITS]
+        data = encode_result(number, answer.result)
+        successor = self._conversations.get(departed.conversation)
+        if successor is not None and (told := successor.session.tell(number, data)):
+            self._tell(successor, told)
+        else:
+            # Whoever goes on with it will ask for the same again.
+            departed.memory.keep(number, data)

@@ -15,6 +15,15 @@ many of them and cuts the power everywhere. The guide, docs/guide/testing.md, sh
         mq = world.restart()                 # what the disk kept
     check_what_came_back(mq)
 
+`SimulatedService` is the same behind a network that cuts lines, delivers in pieces and late, with
+as many programs as you like; each uses a `merq.Manager`, as `merq.connect` gives it.
+
+    from merq.testing import SimulatedService, Weather
+
+    service = SimulatedService(seed=7, weather=Weather(cut=0.02))
+    shop, stock = service.connect("shop"), service.connect("stock")
+    service.crash_in(40)                     # it starts again by itself
+
 `merq.testing.disk` has a disk in memory that behaves as POSIX allows and no better. What was
 written but not synced may be lost, kept or torn when the power goes; names that were created,
 renamed or removed may or may not be so; the disk fills up, or fails, when it is told to. The same
@@ -40,6 +49,8 @@ The kit needs no test framework. What it holds is for tests only; the service ne
 from merq.testing.disk import Operation, PowerCut, SimulatedDisk
 from merq.testing.driver import WaitsForEver
 from merq.testing.exploring import Broken, Exploration, explore
+from merq.testing.network import SimulatedNetwork, Weather
+from merq.testing.service import SimulatedService
 from merq.testing.world import SimulatedManager, SimulatedWorld
 
 __all__ = [
@@ -49,7 +60,10 @@ __all__ = [
     "PowerCut",
     "SimulatedDisk",
     "SimulatedManager",
+    "SimulatedNetwork",
+    "SimulatedService",
     "SimulatedWorld",
     "WaitsForEver",
+    "Weather",
     "explore",
 ]

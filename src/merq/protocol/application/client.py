@@ -75,6 +75,11 @@ class _Outstanding:
         """Whether its answer may take for ever."""
         return isinstance(self.request, Read) and self.request.wait
 
+    @property
+    def window_bytes(self) -> int:
+        """What it takes of the server's window: what is large does not wait for who waits."""
+        return 0 if self.is_patient else self.size
+
 
 class ClientSession:
     """One conversation, over one connection after another.
@@ -157,10 +162,11 @@ class ClientSession:
         if welcome is None or self.broken:
             return
         most = welcome.requests_max
+        spared = max(1, most // SPARED_SHARE)
         if self._unsent:
             self._fill_from(self._unsent, welcome, most)
         if self._unsent_patient:
-            self._fill_from(self._unsent_patient, welcome, max(1, most - most // SPARED_SHARE))
+            self._fill_from(self._unsent_patient, welcome, max(1, most - spared))
 
     def _fill_from(self, unsent: deque[int], welcome: Welcome, most: int) -> None:
         while unsent and self._flying < most:
@@ -171,13 +177,13 @@ class ClientSession:
             if size > welcome.frame_bytes_max:
                 self._refuse(unsent.popleft(), size, welcome.frame_bytes_max)
                 continue
-            if self._flying and self._flying_bytes + size > welcome.window_bytes:
+            if self._flying_bytes and self._flying_bytes + size > welcome.window_bytes:
                 return
             unsent.popleft()
             asked.was_sent = True
             asked.size = size
             self._flying += 1
-            self._flying_bytes += size
+            self._flying_bytes += asked.window_bytes
             self._out.append(data)
 
     def _refuse(self, number: int, size: int, most: int) -> None:
@@ -231,11 +237,12 @@ class ClientSession:
         self._unsent = deque(
             sorted(
                 (key for key, each in self._outstanding.items() if not each.is_patient),
-                key=lambda key: (not isinstance(self._outstanding[key].request, EndReceive), key),
+                key=lambda key: not isinstance(self._outstanding[key].request, EndReceive),
             )
         )
+        # In the order in which they were asked for, which is not that of numbers that come round.
         self._unsent_patient = deque(
-            sorted(key for key, each in self._outstanding.items() if each.is_patient)
+            key for key, each in self._outstanding.items() if each.is_patient
         )
 
     def give_up(self, reason: str) -> list[Settled]:
@@ -243,6 +250,7 @@ class ClientSession:
         settled = [
             Settled(number, self._without_answer(asked, reason))
             for number, asked in self._outstanding.items()
+            if not asked.is_abandoned
         ]
         self._outstanding.clear()
         self._unsent.clear()
@@ -287,7 +295,7 @@ class ClientSession:
         del self._outstanding[number]
         self._received += 1
         self._flying -= 1
-        self._flying_bytes -= asked.size
+        self._flying_bytes -= asked.window_bytes
         if asked.is_abandoned:
             self._put_back(asked.request, result)
             return []

@@ -20,6 +20,7 @@ from merq.protocol.application.frames import (
     GREETING_BYTES_MAX,
     Frame,
     FrameReader,
+    Kind,
 )
 from merq.protocol.application.greeting import (
     VERSION,
@@ -30,6 +31,7 @@ from merq.protocol.application.greeting import (
 )
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import (
+    Begin,
     ChangeQueue,
     CreateQueue,
     CreateSubqueue,
@@ -48,6 +50,9 @@ from merq.protocol.application.requests import (
 
 REMEMBERED_BYTES_MAX: Final = 16 << 20
 """Answers of one conversation that are kept until the client has them; beyond it, the oldest go."""
+
+EARLIER_ANSWERS_MAX: Final = 1 << 31
+"""After so many answers on a connection, those of earlier ones go: their numbers come round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +82,7 @@ class Asked(NamedTuple):
 Event: TypeAlias = Hello | Asked
 
 LASTING: Final = (
+    Begin,
     Send,
     SendTo,
     EndReceive,
@@ -90,7 +96,11 @@ LASTING: Final = (
     Purge,
     Move,
 )
-"""Requests that change something: made twice, they might do it twice."""
+"""Requests that change something: made twice, they might do it twice.
+
+A transaction that began on a connection is over with it: begun a second time, it would be another,
+without what was done in the first.
+"""
 
 
 def is_lasting(request: Request) -> bool:
@@ -107,20 +117,46 @@ def is_lasting(request: Request) -> bool:
 class Memory:
     """What a conversation has done, for a client that lost its connection before it was told.
 
+    It goes from one connection of the conversation to the next.
+
     Attributes:
         under_way: Requests that change something and are not answered.
-        answers: Answers that the client may not have, by the requests' numbers.
+        begun: Those of them that an earlier connection has made.
+        answers: Answers on this connection that the client may not have, by the requests' numbers,
+            each with how many there were when it was given.
+        earlier: Answers on earlier connections that it may not have.
     """
 
-    __slots__ = ("_count", "_order", "_received", "_size", "answers", "under_way")
+    __slots__ = (
+        "_count",
+        "_order",
+        "_received",
+        "_size",
+        "answers",
+        "begun",
+        "earlier",
+        "under_way",
+    )
 
     def __init__(self) -> None:
         self.under_way: set[int] = set()
-        self.answers: dict[int, bytes] = {}
+        self.begun: set[int] = set()
+        self.answers: dict[int, tuple[int, bytes]] = {}
+        self.earlier: dict[int, bytes] = {}
         self._order: deque[tuple[int, int]] = deque()
         self._count = 0
         self._received = 0
         self._size = 0
+
+    def resume(self) -> None:
+        """Another connection goes on with the conversation."""
+        self.begun = set(self.under_way)
+        for number, (_, answer) in self.answers.items():
+            self._size -= len(self.earlier.pop(number, b""))
+            self.earlier[number] = answer
+        self.answers.clear()
+        self._order.clear()
+        self._count = self._received = 0
 
     def told(self, number: int, answer: bytes) -> None:
         """An answer is on its way to the client."""
@@ -128,11 +164,27 @@ class Memory:
         if number not in self.under_way:
             return
         self.under_way.remove(number)
-        self.answers[number] = answer
+        self.begun.discard(number)
+        if number in self.answers:  # who uses a number again has got what it stood for before
+            self._size -= len(self.answers[number][1])
+        self.answers[number] = (self._count, answer)
         self._order.append((self._count, number))
-        self._size += len(answer)
-        while self._size > REMEMBERED_BYTES_MAX:
-            self._forget_one()
+        self._grow(answer)
+
+    def keep(self, number: int, answer: bytes) -> None:
+        """There is an answer that nobody waits for on this connection, or not yet."""
+        self.under_way.discard(number)
+        self.begun.discard(number)
+        self._size -= len(self.earlier.pop(number, b""))
+        self.earlier[number] = answer
+        self._grow(answer)
+
+    def take(self, number: int) -> bytes | None:
+        """The answer that was given on an earlier connection, if there was one."""
+        answer = self.earlier.pop(number, None)
+        if answer is not None:
+            self._size -= len(answer)
+        return answer
 
     def got(self, received: int) -> None:
         """The client has got so many answers on its connection."""
@@ -141,10 +193,24 @@ class Memory:
         self._received = received
         while self._order and self._order[0][0] <= received:
             self._forget_one()
+        if self.earlier and received > EARLIER_ANSWERS_MAX:
+            for number in list(self.earlier):
+                self.take(number)
+
+    def _grow(self, answer: bytes) -> None:
+        self._size += len(answer)
+        while self._size > REMEMBERED_BYTES_MAX:
+            if self.earlier:
+                self.take(next(iter(self.earlier)))
+            else:
+                self._forget_one()
 
     def _forget_one(self) -> None:
-        _, number = self._order.popleft()
-        self._size -= len(self.answers.pop(number))
+        count, number = self._order.popleft()
+        known = self.answers.get(number)
+        if known is not None and known[0] == count:
+            self._size -= len(known[1])
+            del self.answers[number]
 
 
 class ServerSession:
@@ -152,8 +218,7 @@ class ServerSession:
 
     Attributes:
         closing: Why it has ended, empty while it goes on.
-        memory: What it has done, for a later one that goes on with it.
-        earlier: What the conversation had done that this one goes on with.
+        memory: What the conversation has done, on this connection and on those before.
     """
 
     def __init__(self, limits: ServerLimits) -> None:
@@ -165,7 +230,7 @@ class ServerSession:
         self._window = 0
         self.closing = ""
         self.memory = Memory()
-        self.earlier: Memory | None = None
+        self._is_resumed = False
 
     @property
     def is_welcome(self) -> bool:
@@ -211,9 +276,11 @@ class ServerSession:
         number, sizes = found.number, self._sizes
         if not number or number in sizes:
             raise WireError(f"request number {number} is none, or is in use", field="number")
-        if len(sizes) >= self._limits.requests_max:
+        # Who waits with as many requests as he may can end that: it is answered at once.
+        if len(sizes) >= self._limits.requests_max and found.kind != Kind.CANCEL:
             raise WireError(f"more than {self._limits.requests_max} requests", field="number")
-        if sizes and self._window + found.size > self._limits.window_bytes:
+        size = found.size
+        if self._window and self._window + size > self._limits.window_bytes:
             raise WireError(
                 f"requests of more than {self._limits.window_bytes} bytes are without an answer",
                 field="size",
@@ -222,15 +289,23 @@ class ServerSession:
         if isinstance(request, Read):
             most = self._limits.answer_bytes_max
             request.most_bytes = min(request.most_bytes or most, most)
+            if request.wait:
+                size = 0  # it is small, and what is large does not wait for it
         if is_lasting(request):
             self.memory.under_way.add(number)
         if found.received:
             self.memory.got(found.received)
-        sizes[number] = found.size
-        self._window += found.size
+        sizes[number] = size
+        self._window += size
         return Asked(number, request)
 
     # What is told.
+
+    def resume(self, memory: Memory) -> None:
+        """The client goes on with a conversation that has done this."""
+        self._is_resumed = True
+        self.memory = memory
+        memory.resume()
 
     def welcome(self, queue_manager: UUID, name: str, conversation: UUID) -> bytes:
         """The client is let in."""
@@ -244,7 +319,7 @@ class ServerSession:
                 queue_manager=queue_manager,
                 name=name,
                 conversation=conversation,
-                resumed=self.earlier is not None,
+                resumed=self._is_resumed,
                 frame_bytes_max=limits.frame_bytes_max,
                 window_bytes=limits.window_bytes,
                 requests_max=limits.requests_max,
@@ -269,10 +344,12 @@ class ServerSession:
         return failed(0, error) if self._is_welcome else b""
 
     def known_answer(self, number: int) -> bytes | None:
-        """The answer to a request that the earlier conversation had carried out, if it did."""
-        if self.earlier is None:
-            return None
-        return self.earlier.answers.pop(number, None)
+        """The answer to a request that was carried out on an earlier connection, if it was."""
+        return self.memory.take(number) if self._is_resumed else None
+
+    def is_begun(self, number: int) -> bool:
+        """Whether a request was made on an earlier connection and has no answer yet."""
+        return self._is_resumed and number in self.memory.begun
 
     def answer(self, number: int, result: Result) -> bytes:
         """The frame that answers a request."""

@@ -112,7 +112,7 @@ def _object(kind: type, value: object, field: str) -> object:
     hints, needed = _shape(kind)
     for name in value:
         if name not in hints:
-            raise WireError(f"{name!r} is unknown; known are {', '.join(hints)}", field=field)
+            raise WireError(f"{name[:60]!r} is unknown; known are {', '.join(hints)}", field=field)
     for name in needed:
         if name not in value:
             raise WireError(f"{name!r} is missing", field=field)
