@@ -12,7 +12,6 @@ import socket
 import ssl
 import struct
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from merq.protocol.application.greeting import Hello
 from merq.service.keeping import Keeper
 from merq.service.logs import Log
 from merq.service.reception import Connection, Reception
+from merq.service.securing import Securing
 from merq.service.settings import LimitSettings, ServiceSettings
 from merq.service.tokens import Refusal, TokenHolder, Tokens
 
@@ -94,7 +94,6 @@ class ApplicationProtocol(asyncio.Protocol):
         self._peer: _Peer | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._is_paused = False
-        self._early: list[bytes] = []
         self.transport: asyncio.Transport | None = None
         self.connection: Connection | None = None
 
@@ -112,9 +111,6 @@ class ApplicationProtocol(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=high, low=high // 2)
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(self._listeners.settings.limits.handshake_s, self._hurry)
-        for data in self._early:
-            self.data_received(data)
-        self._early.clear()
 
     def _hurry(self) -> None:
         """Whoever has not been let in by now is cut off."""
@@ -132,8 +128,6 @@ class ApplicationProtocol(asyncio.Protocol):
         if connection is not None:
             self._listeners.receive(connection, data)
             self._restrain()
-        elif self.transport is None:
-            self._early.append(data)  # it came together with the end of the TLS handshake
 
     def flush(self) -> None:
         """Writes what the reception has for this client, and ends the connection if it says so."""
@@ -230,7 +224,6 @@ class Listeners:
         self._groups: Counter[str] = Counter()
         self._servers: list[asyncio.Server] = []
         self._own_socket: Path | None = None
-        self._greeting: set[asyncio.Task[None]] = set()
         self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)
         self._held_bytes = 0
         self._last_one: asyncio.Future[None] | None = None
@@ -254,42 +247,21 @@ class Listeners:
         )
         if self.settings.tcp.port is None:
             return
-        factory: Callable[[], asyncio.Protocol] = lambda: ApplicationProtocol(self)  # noqa: E731
-        if context is not None:
-            factory = lambda: _Securing(self, context)  # noqa: E731
+
+        def opened() -> asyncio.Protocol:
+            inner = ApplicationProtocol(self)
+            if context is None:
+                return inner
+            return Securing(inner, context, self.settings.limits.handshake_s, self._refuse_tls)
+
         server = await self._loop.create_server(
-            factory, self.settings.tcp_host, self.settings.tcp.port, backlog=BACKLOG
+            opened, self.settings.tcp_host, self.settings.tcp.port, backlog=BACKLOG
         )
         self._servers.append(server)
         self.tcp_port = server.sockets[0].getsockname()[1]
 
-    def secure(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
-        """A TCP connection is to become a TLS connection."""
-        task = self._loop.create_task(self._shake_hands(transport, context))
-        self._greeting.add(task)
-        task.add_done_callback(self._greeting.discard)
-
-    async def _shake_hands(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
-        peer = _peer_of(transport)
-        protocol = ApplicationProtocol(self)
-        timeout = self.settings.limits.handshake_s
-        try:
-            secured = await self._loop.start_tls(
-                transport,
-                protocol,
-                context,
-                server_side=True,
-                ssl_handshake_timeout=timeout,
-                ssl_shutdown_timeout=1.0,
-            )
-        except (OSError, TimeoutError) as wrong:
-            self.log.warning("TLS connection refused", peer=peer.text, reason=str(wrong))
-            transport.abort()
-            return
-        if secured is None:
-            transport.abort()
-            return
-        protocol.connection_made(secured)
+    def _refuse_tls(self, transport: asyncio.BaseTransport, reason: str) -> None:
+        self.log.warning("TLS connection refused", peer=_peer_of(transport).text, reason=reason)
 
     # Connections.
 
@@ -409,9 +381,6 @@ class Listeners:
     async def close(self) -> None:
         """Ends every connection once what it was told is written, or soon after."""
         self._checking.cancel()
-        for task in list(self._greeting):
-            task.cancel()
-        await asyncio.gather(*self._greeting, return_exceptions=True)
         for protocol in list(self._protocols.values()):
             if protocol.transport is not None:
                 protocol.transport.close()
@@ -457,20 +426,6 @@ def _check_deserted(path: Path) -> None:
         if refused not in {0, errno.EAGAIN, errno.EINPROGRESS}:
             return
     raise OSError(errno.EADDRINUSE, "another process serves on this socket", str(path))
-
-
-class _Securing(asyncio.Protocol):
-    """A TCP connection before TLS: it says nothing, and becomes another protocol's."""
-
-    def __init__(self, listeners: Listeners, context: ssl.SSLContext) -> None:
-        self._listeners = listeners
-        self._context = context
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Somebody has connected."""
-        plain = cast("asyncio.Transport", transport)
-        plain.pause_reading()  # what comes now is TLS's
-        self._listeners.secure(plain, self._context)
 
 
 def _peer_of(transport: asyncio.BaseTransport) -> _Peer:
