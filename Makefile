@@ -1,5 +1,5 @@
 # make test    sets everything up and passes all checks
-# make run     sets everything up and runs the main job: today, the decoder on a sample session
+# make run     sets everything up and runs a queue manager with sample queues in ./data, until Ctrl-C
 # make bench   measures, in ratios, the plain and the compiled build
 # make fuzz    fuzzes the codec for SECONDS (default 60)
 # make lock    writes the lock files anew from pyproject.toml
@@ -50,7 +50,7 @@ compiled: setup
 	$(BIN)/python tools/compiled.py test
 
 run: setup
-	$(BIN)/merq decode examples/first_session.hex
+	@$(BIN)/merq demo --data data
 
 $(PEERS)/.ready: requirements/bench.lock $(VENV)/.ready
 	@rm -rf $(PEERS)

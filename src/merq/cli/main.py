@@ -22,6 +22,7 @@ from merq.errors import MerqError
 _COMMANDS: Final = {
     "completion": ("merq.cli.completion", "completion"),
     "decode": ("merq.cli.decode", "decode"),
+    "demo": ("merq.cli.demo", "demo"),
     "export": ("merq.cli.exporting", "export"),
     "import": ("merq.cli.importing", "import_messages"),
     "move": ("merq.cli.moving", "move"),
@@ -66,6 +67,7 @@ def merq() -> None:
     """Message queuing that speaks MSMQ's protocols.
 
     \b
+    merq demo                           shows a queue manager at work, and goes on serving
     merq serve --data ./data            runs a queue manager that serves applications
     merq queue new orders               a queue on it
     merq send orders --body hello       a message into it
