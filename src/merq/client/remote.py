@@ -137,7 +137,8 @@ class RemoteDriver:
             if held_on is not None and held_on != self._connection:
                 raise went_back()
             number = self._session.ask(request)
-            self._settle(self._session.refusals)
+            if self._session.refusals:
+                self._settle(self._session.refusals)
         try:
             self._write()
             answer = self._wait(
@@ -177,6 +178,7 @@ class RemoteDriver:
         """Returns the answer; reads for all if nobody does."""
         if not can_wait:
             deadline = None
+        connection: Channel | None = None
         while True:
             with self._lock:
                 while number not in self._answers and self._has_reader:
@@ -196,35 +198,40 @@ class RemoteDriver:
                     deadline = None
                 if reads:
                     self._has_reader = True
+                    connection = self._socket
             if reads:
-                self._read_until(number, deadline)
+                self._read_until(number, deadline, connection)
             else:
                 self._write()
 
-    def _read_until(self, number: int, deadline: float | None) -> None:
+    def _read_until(self, number: int, deadline: float | None, connection: Channel | None) -> None:
         """Reads for all, until this answer is there or its time is over."""
+        session = self._session
         try:
             while True:
-                with self._lock:
-                    if number in self._answers or self._closed:
-                        return
-                    connection = self._socket
                 if connection is None:
                     self._reconnect(deadline)
                     if _is_over(deadline):
                         return
-                    self._write(reads=True)
-                    continue
-                data = self._read(connection, deadline)
-                if data is None:
-                    return  # its time is over
+                    data: bytes | None = b""
+                else:
+                    data = self._read(connection, deadline)
+                    if data is None:
+                        return  # its time is over
                 with self._lock:
                     if data:
-                        self._settle(self._session.receive_data(data))
-                        self._settle(self._session.refusals)
-                    if not data or self._session.broken:
+                        self._settle(session.receive_data(data))
+                        if session.refusals:
+                            self._settle(session.refusals)
+                    if connection is not None and (not data or session.broken):
                         self._lose(connection)
-                self._write(reads=True)
+                    is_done = number in self._answers or self._closed
+                    has_more = session.has_output
+                    connection = self._socket
+                if has_more:
+                    self._write(reads=True)
+                if is_done:
+                    return
         finally:
             with self._lock:
                 self._has_reader = False
@@ -295,7 +302,7 @@ class RemoteDriver:
                 with self._lock:
                     self._lose(connection)
                 return
-        if reads:
+        if reads or not connection.has_unsent:
             return
         try:
             connection.wait_until_sent()

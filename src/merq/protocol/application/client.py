@@ -150,6 +150,11 @@ class ClientSession:
         if asked is not None:
             asked.is_abandoned = True
 
+    @property
+    def has_output(self) -> bool:
+        """Whether there is something to be written to the connection."""
+        return bool(self._out)
+
     def data_to_send(self) -> bytes:
         """What is to be written to the connection."""
         data = b"".join(self._out)
