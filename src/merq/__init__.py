@@ -16,7 +16,12 @@ from merq.errors import InDoubt, MerqError, MessageQueueError, ReceiveTimeout
 if TYPE_CHECKING:
     from merq.client.connecting import connect
     from merq.client.manager import Manager
-    from merq.client.messages import Message, ReceivedMessage
+    from merq.client.messages import (
+        ACKNOWLEDGE_ARRIVAL,
+        ACKNOWLEDGE_RECEIVE,
+        Message,
+        ReceivedMessage,
+    )
     from merq.client.opening import open_manager as open  # noqa: A004 - merq.open reads best
     from merq.client.queues import Cursor, OutgoingQueue, Queue
     from merq.client.transactions import Transaction
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ACKNOWLEDGE_ARRIVAL",
+    "ACKNOWLEDGE_RECEIVE",
     "Access",
     "Cursor",
     "InDoubt",
@@ -50,6 +57,8 @@ __all__ = [
 
 # Imported when they are asked for: the command line needs no queue manager to decode a packet.
 _LATER = {
+    "ACKNOWLEDGE_ARRIVAL": ("merq.client.messages", "ACKNOWLEDGE_ARRIVAL"),
+    "ACKNOWLEDGE_RECEIVE": ("merq.client.messages", "ACKNOWLEDGE_RECEIVE"),
     "Access": ("merq.model.access", "Access"),
     "Cursor": ("merq.client.queues", "Cursor"),
     "Limits": ("merq.engine.limits", "Limits"),

@@ -71,6 +71,7 @@ class Sender(threading.Thread):
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.spec("MS-MQDMPR 3.1.4.2")
 def test_a_stop_under_load_is_quick_and_clean_and_nothing_acknowledged_is_lost(
     tmp_path: Path, ending: signal.Signals
 ) -> None:
@@ -170,6 +171,7 @@ def test_a_second_service_on_the_same_folder_is_refused_and_the_first_goes_on(
             assert manager.status().connections == 1
 
 
+@pytest.mark.spec("MS-MQDMPR 3.1.4.1")
 def test_a_second_service_begins_once_the_first_has_gone(tmp_path: Path) -> None:
     data = tmp_path / "data"
     often = {"retry.first_s": "0.2s", "retry.later_s": "0.2s"}

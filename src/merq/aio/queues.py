@@ -249,9 +249,13 @@ class Queue:
         return await self._one(self._asking.receiving(asking.by_id(message_id), 0, tx))
 
     async def receive_by_correlation_id(
-        self, correlation_id: bytes, *, timeout: float | None = 0, tx: Transaction | None = None
+        self,
+        correlation_id: bytes | str,
+        *,
+        timeout: float | None = 0,
+        tx: Transaction | None = None,
     ) -> ReceivedMessage:
-        """Takes the first message with this correlation id, 20 bytes."""
+        """Takes the first message with this correlation id: 20 bytes, or the text of an id."""
         selection = asking.by_correlation(correlation_id)
         return await self._one(self._asking.receiving(selection, timeout, tx), timeout)
 
@@ -276,9 +280,9 @@ class Queue:
         return await self._one(self._asking.peeking(asking.by_id(message_id), 0))
 
     async def peek_by_correlation_id(
-        self, correlation_id: bytes, *, timeout: float | None = 0
+        self, correlation_id: bytes | str, *, timeout: float | None = 0
     ) -> ReceivedMessage:
-        """The first message with this correlation id, 20 bytes; it stays."""
+        """The first message with this correlation id: 20 bytes, or the text of an id; it stays."""
         selection = asking.by_correlation(correlation_id)
         return await self._one(self._asking.peeking(selection, timeout), timeout)
 

@@ -410,11 +410,9 @@ def by_lookup(lookup_id: int, seek: Seek) -> ByLookup:
 
 
 def by_correlation(correlation_id: object) -> ByCorrelationId:
-    """The first message with this correlation id.
-
-    Raises:
-        MessageQueueError: It is none.
-    """
+    r"""The message with this correlation id: 20 bytes, or a message id as `{guid}\n`."""
+    if isinstance(correlation_id, str):
+        return ByCorrelationId(id_bytes(correlation_id))
     if isinstance(correlation_id, bytes) and len(correlation_id) == CORRELATION_ID_SIZE:
         return ByCorrelationId(correlation_id)
     raise MessageQueueError(

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Final, assert_never
 from uuid import UUID
 
+from merq.errors import MessageQueueError
+from merq.hresult import HResult
 from merq.model.body import Value, decode_body
 from merq.model.delivered import Delivered
 from merq.model.message_class import MessageClass
@@ -69,6 +71,12 @@ class Message:
             MessageQueueError: The text says which, and what belongs there.
         """
         check_types(self, _TYPES)
+        if self.dead_letter_queue and not self.dead_letter:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE,
+                f"dead_letter_queue is {self.dead_letter_queue!r} without dead_letter=True: no "
+                "copy would be kept there",
+            )
 
 
 _TYPES: Final[dict[str, type]] = {

@@ -182,9 +182,13 @@ class Queue:
         return one(self._driver.ask(self._asking.receiving(asking.by_id(message_id), 0, tx)))
 
     def receive_by_correlation_id(
-        self, correlation_id: bytes, *, timeout: float | None = 0, tx: Transaction | None = None
+        self,
+        correlation_id: bytes | str,
+        *,
+        timeout: float | None = 0,
+        tx: Transaction | None = None,
     ) -> ReceivedMessage:
-        """Takes the first message with this correlation id, 20 bytes."""
+        """Takes the first message with this correlation id: 20 bytes, or the text of an id."""
         selection = asking.by_correlation(correlation_id)
         return one(self._driver.ask(self._asking.receiving(selection, timeout, tx), timeout))
 
@@ -232,9 +236,9 @@ class Queue:
         return one(self._driver.ask(self._asking.peeking(asking.by_id(message_id), 0)))
 
     def peek_by_correlation_id(
-        self, correlation_id: bytes, *, timeout: float | None = 0
+        self, correlation_id: bytes | str, *, timeout: float | None = 0
     ) -> ReceivedMessage:
-        """The first message with this correlation id, 20 bytes; it stays."""
+        """The first message with this correlation id: 20 bytes, or the text of an id; it stays."""
         selection = asking.by_correlation(correlation_id)
         return one(self._driver.ask(self._asking.peeking(selection, timeout), timeout))
 

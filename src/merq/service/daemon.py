@@ -127,7 +127,7 @@ class Service:
     # Initialisation.
 
     async def _initialize(self) -> None:
-        """[MS-MQSO] 6.6.2: what was written is read, then transports are listened on."""
+        """[MS-MQDMPR] 3.1.4.1, [MS-MQSO] 6.6.2: reads what was written, then listens."""
         settings, began = self._settings, time.monotonic()
         self._failed.clear()
         log = self._log
@@ -214,7 +214,10 @@ class Service:
                 self._log.error("the certificate cannot be used any more", error=wrong)
 
     async def _shut(self) -> None:
-        """Ends everything that there is; what was promised is durable before anybody is cut off."""
+        """[MS-MQDMPR] 3.1.4.2: ends everything that there is.
+
+        What was promised is durable before anybody is cut off.
+        """
         listeners, self._listeners = self._listeners, None
         keeper, self._keeper = self._keeper, None
         host, self._host = self._host, None

@@ -124,7 +124,9 @@ def test_a_correlation_id_is_hex_or_a_message_id() -> None:
 
 
 def test_batches_end_where_the_dead_letter_queue_changes(tmp_path: Path) -> None:
-    lines = [line(text="a")] * (AT_ONCE + 1) + [line(text="b", dead_letter_queue=r".\private$\d")]
+    lines = [line(text="a")] * (AT_ONCE + 1) + [
+        line(text="b", dead_letter=True, dead_letter_queue=r".\private$\d")
+    ]
     (tmp_path / "in").write_bytes(b"\n".join(lines))
     with (tmp_path / "in").open("rb") as file:
         assert [len(each) for each in batches_of(file, 0)] == [AT_ONCE, 1, 1]

@@ -153,9 +153,14 @@ def test_properties_that_cannot_be_changed(bench: Bench, name: str) -> None:
         ({"extension": bytes(5 << 20)}, RESOURCES, "may travel"),
         ({"dead_letter_queue": 5}, ILLEGAL_TYPE, "dead_letter_queue"),
         ({"dead_letter_queue": []}, ILLEGAL_TYPE, "dead_letter_queue"),
-        ({"dead_letter_queue": "nonsense"}, ILLEGAL_PATH, "nonsense"),
-        ({"dead_letter_queue": r".\private$\missing"}, ILLEGAL_PATH, "missing"),
-        ({"dead_letter_queue": r"far\private$\orders"}, ILLEGAL_PATH, "this computer"),
+        ({"dead_letter_queue": PLAIN}, ILLEGAL_VALUE, "dead_letter=True"),
+        ({"dead_letter_queue": "nonsense", "dead_letter": True}, ILLEGAL_PATH, "nonsense"),
+        (
+            {"dead_letter_queue": r".\private$\missing", "dead_letter": True},
+            ILLEGAL_PATH,
+            "missing",
+        ),
+        ({"dead_letter_queue": r"far\private$\orders", "dead_letter": True}, ILLEGAL_PATH, "this"),
     ],
 )
 def test_properties_that_no_message_can_have(
@@ -178,7 +183,7 @@ def test_properties_that_no_message_can_have(
 
 
 def test_one_batch_has_one_dead_letter_queue(bench: Bench) -> None:
-    message = merq.Message(body="x", dead_letter_queue=PLAIN)
+    message = merq.Message(body="x", dead_letter=True, dead_letter_queue=PLAIN)
     check(bench, ILLEGAL_VALUE, lambda: bench.plain.send_many(["a", message]), "plain")
 
 
@@ -345,7 +350,16 @@ def test_a_message_id_of_nobody_finds_nothing(bench: Bench) -> None:
 @pytest.mark.parametrize("correlation_id", [b"", bytes(19), bytes(21), "x" * 20, None, 5])
 def test_correlation_ids_that_are_none(bench: Bench, correlation_id: Any) -> None:
     for ask in (bench.plain.peek_by_correlation_id, bench.plain.receive_by_correlation_id):
-        check(bench, ILLEGAL_VALUE, partial(ask, correlation_id), "20 bytes")
+        wanted = "message id" if isinstance(correlation_id, str) else "20 bytes"
+        check(bench, ILLEGAL_VALUE, partial(ask, correlation_id), wanted)
+
+
+def test_a_reply_is_found_by_the_text_of_the_requests_id(bench: Bench) -> None:
+    request = bench.plain.send("how much?")
+    asked = bench.plain.receive_by_id(request)
+    bench.plain.send("so much", correlation_id=asked.id_bytes)
+    assert bench.plain.peek_by_correlation_id(request).body == "so much"
+    assert bench.plain.receive_by_correlation_id(request).body == "so much"
 
 
 @pytest.mark.parametrize(
