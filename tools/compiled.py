@@ -26,6 +26,9 @@ TESTS = (
     "tests/unit/store",
     "tests/unit/host",
     "tests/unit/client",
+    "tests/unit/aio",
+    "tests/unit/protocol",
+    "tests/unit/service",
     "tests/model",
     "tests/simulation",
 )
