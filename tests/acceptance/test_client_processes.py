@@ -29,6 +29,7 @@ from acceptance.service_process import (
     serving,
     wait_until,
 )
+from merq.client import remote
 from merq.errors import MerqError
 from merq.hresult import HResult
 
@@ -457,3 +458,20 @@ def test_a_service_that_answers_nobody_does_not_keep_a_client_from_closing(
             own.signal(signal.SIGCONT)
         with RawClient(own.socket_path) as raw:
             assert raw.greet().session.welcome is not None
+
+
+def test_a_service_that_hangs_does_not_hang_a_receive_with_a_timeout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "ANSWER_S", 0.3)
+    with serving(tmp_path / "data") as hanging, hanging.connect() as manager:
+        queue = manager.create_queue(r".\private$\orders")
+        os.kill(hanging.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(merq.MessageQueueError, match="does not answer") as refused:
+                queue.receive(timeout=0.1)
+        finally:
+            os.kill(hanging.pid, signal.SIGCONT)
+        assert refused.value.code == HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE
+        queue.send("late")
+        assert queue.receive(timeout=5).body == "late"

@@ -39,6 +39,9 @@ from merq.protocol.application.client import ClientSession, Settled
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import Begin, Read, Request
 
+ANSWER_S: Final = 10.0
+"""How long a queue manager may take to say that a wait is over; then it counts as gone."""
+
 CLIENT: Final = f"merq-python/{__version__}"
 
 
@@ -179,6 +182,7 @@ class RemoteDriver:
         if not can_wait:
             deadline = None
         connection: Channel | None = None
+        is_cancelled = False
         while True:
             with self._lock:
                 while number not in self._answers and self._has_reader:
@@ -190,12 +194,13 @@ class RemoteDriver:
                 self._check()
                 is_late = _is_over(deadline)
                 reads = not self._has_reader and not is_late
-                if is_late and self._socket is None:
-                    raise not_available(self._how, TimeoutError("the connection was lost"))
+                if is_late and (self._socket is None or is_cancelled):
+                    raise not_available(self._how, TimeoutError("it does not answer"))
                 if is_late:
                     self._session.cancel(number)
                     self._settle(self._session.refusals)
-                    deadline = None
+                    is_cancelled = True
+                    deadline = time.monotonic() + ANSWER_S
                 if reads:
                     self._has_reader = True
                     connection = self._socket

@@ -24,7 +24,7 @@ from merq.model.selecting import (
     Seek,
     Selection,
 )
-from merq.protocol.application.frames import Frame, Kind, frame
+from merq.protocol.application.frames import HEADER_SIZE, Frame, Kind, frame
 from merq.protocol.application.reports import QueueReport, Result, Sighting, Status
 from merq.protocol.application.requests import (
     AskStatus,
@@ -222,23 +222,23 @@ def decode_request(found: Frame) -> Request:
 
 
 def _decode_send(found: Frame) -> Send:
-    body = found.body
-    _need(body, _SEND.size)
-    queue, count, transaction, handle, own_size, _ = _SEND.unpack_from(body)
-    at = _SEND.size
+    # Packets are copied out of the buffer once: a batch may have megabytes.
+    body, end = found.buffer, found.end
+    at = found.start + HEADER_SIZE
+    _need_within(at + _SEND.size, end)
+    queue, count, transaction, handle, own_size, _ = _SEND.unpack_from(body, at)
+    at += _SEND.size
     if not 1 <= count <= MESSAGES_MAX:
         raise WireError(f"{count} messages; from 1 to {MESSAGES_MAX} can be sent", field="count")
-    _need(body, at + 4 * count + own_size)
+    _need_within(at + 4 * count + own_size, end)
     lengths = unpack_from(f"<{count}I", body, at)
     at += 4 * count
     own = _text(body[at : at + own_size])
     at += own_size
-    if at + sum(lengths) != len(body):
+    if at + sum(lengths) != end:
         raise WireError(
-            f"packets of {sum(lengths)} bytes, but {len(body) - at} are there", field="lengths"
+            f"packets of {sum(lengths)} bytes, but {end - at} are there", field="lengths"
         )
-    if count == 1:
-        return Send(queue, [body[at:]], transaction, own, handle)
     packets = []
     for length in lengths:
         packets.append(body[at : at + length])
@@ -427,19 +427,21 @@ def decode_result(found: Frame) -> Result:
 
 
 def _decode_messages(found: Frame) -> Delivered | list[Delivered]:
-    body = found.body
-    _need(body, 4)
-    (count,) = _U32.unpack_from(body)
-    at = 4
+    body, end = found.buffer, found.end
+    at = found.start + HEADER_SIZE
+    _need_within(at + 4, end)
+    (count,) = _U32.unpack_from(body, at)
+    at += 4
     messages = []
     for _ in range(count):
-        _need(body, at + _MESSAGE.size)
+        _need_within(at + _MESSAGE.size, end)
         lookup_id, arrival, aborts, length = _MESSAGE.unpack_from(body, at)
         at += _MESSAGE.size
-        _need(body, at + length)
+        _need_within(at + length, end)
         messages.append(Delivered(body[at : at + length], lookup_id, arrival, aborts))
         at += length
-    _end(body, at)
+    if at != end:
+        raise WireError(f"{end - at} bytes follow the last message", field="body")
     if found.flags != ALONE:
         return messages
     if len(messages) != 1:
@@ -509,6 +511,11 @@ _RESULTS: Final[dict[int, Callable[[Frame], Result]]] = {
 def _need(body: bytes, size: int) -> None:
     if len(body) < size:
         raise WireError(f"the body has {len(body)} bytes; it needs {size}", field="body")
+
+
+def _need_within(needed: int, end: int) -> None:
+    if needed > end:
+        raise WireError(f"the body ends {needed - end} bytes too early", field="body")
 
 
 def _end(body: bytes, size: int) -> None:

@@ -51,14 +51,25 @@ class Kind(IntEnum):
 
 
 class Frame(NamedTuple):
-    """A frame as it came; `size` is all of it."""
+    """A frame as it came, in a buffer that may have others too; `size` is all of it."""
 
     kind: int
     flags: int
     number: int
     received: int
-    body: bytes
+    buffer: bytes
+    start: int
     size: int
+
+    @property
+    def end(self) -> int:
+        """Where it ends in the buffer."""
+        return self.start + self.size
+
+    @property
+    def body(self) -> bytes:
+        """What follows the header; this is a copy."""
+        return self.buffer[self.start + HEADER_SIZE : self.start + self.size]
 
 
 class FrameReader:
@@ -114,7 +125,7 @@ class FrameReader:
             return None
         self._needed = 0
         self._at = at + size
-        return Frame(kind, flags, number, received, buffer[at + HEADER_SIZE : at + size], size)
+        return Frame(kind, flags, number, received, buffer, at, size)
 
 
 def frame(kind: int, number: int, *parts: bytes, flags: int = 0, received: int = 0) -> bytes:
