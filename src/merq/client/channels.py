@@ -74,12 +74,11 @@ class Channel:
                 return True
             self.push()
 
-    def wait_until_sent(self) -> None:
-        """Returns when nothing is to be written any more; another may read meanwhile."""
+    def push_soon(self, wait: float) -> None:
+        """Writes more of what is still to be written, once that goes, within so many seconds."""
         poller = select.poll()
         poller.register(self._socket, select.POLLOUT)
-        while self.has_unsent:
-            poller.poll()
+        if poller.poll(wait * 1000):
             self.push()
 
     def set_timeout(self, seconds: float | None) -> None:

@@ -39,6 +39,9 @@ from merq.protocol.application.client import ClientSession, Settled
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import Begin, Read, Request
 
+PUSH_S: Final = 0.05
+"""How long who writes waits before he looks whether somebody still reads."""
+
 ANSWER_S: Final = 10.0
 """How long a queue manager may take to say that a wait is over; then it counts as gone."""
 
@@ -307,10 +310,13 @@ class RemoteDriver:
                 with self._lock:
                     self._lose(connection)
                 return
-        if reads or not connection.has_unsent:
+        if reads:
             return
         try:
-            connection.wait_until_sent()
+            # Who reads may not see that there is something to be written, so we write it. If nobody
+            # reads any more, we must: the server may be waiting until its answers are read.
+            while connection.has_unsent and self._has_reader:
+                connection.push_soon(PUSH_S)
         except (OSError, ValueError):  # ValueError: it was closed meanwhile
             with self._lock:
                 self._lose(connection)

@@ -168,7 +168,7 @@ class LimitSettings:
         "frame cannot be sent.",
     )
     window_bytes: int = setting(
-        4 * MIB,
+        16 * MIB,
         Size(4 * KIB, GIB),
         "What a connection may have sent before it was answered. It is read no further then.",
     )
