@@ -185,9 +185,12 @@ class Service:
 
     # Running.
 
-    def _fail(self, wrong: StoreFailed) -> None:
-        """The disk failed: nothing more is promised before the store is opened anew."""
-        self._log.error("the disk failed", error=wrong)
+    def _fail(self, wrong: Exception) -> None:
+        """Nothing more is promised before the store is opened anew."""
+        if isinstance(wrong, StoreFailed):
+            self._log.error("the disk failed", error=wrong)
+        else:
+            self._log.failure("the queue manager stumbled and starts anew", wrong)
         self._failed.set()
 
     async def _serve(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from merq.errors import StoreFailed, StoreFull
+from merq.errors import StoreFull
 from merq.host import Host
 from merq.service.reception import Reception
 from merq.store.log import Syncing
@@ -26,7 +26,8 @@ class Keeper:
 
     Args:
         flush: Called when connections have something to be written.
-        fail: Called once, when the disk has failed: the store must be opened anew.
+        fail: Called once, when the disk has failed or something unforeseen happened: the store must
+            be opened anew.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Keeper:
         host: Host,
         reception: Reception,
         flush: Callable[[], None],
-        fail: Callable[[StoreFailed], None],
+        fail: Callable[[Exception], None],
     ) -> None:
         self._host = host
         self._reception = reception
@@ -83,8 +84,8 @@ class Keeper:
             self._sync()
             if self._host.needs_upkeep:
                 self._kick.set()
-        except StoreFailed as wrong:
-            self._give_up(wrong)
+        except Exception as wrong:  # noqa: BLE001 - whatever it is, it is told and acted on
+            self.stumble(wrong)
             return
         self._flush()
 
@@ -113,12 +114,16 @@ class Keeper:
         try:
             done.result()
             self._reception.take(self._host.end_sync(syncing))
-        except StoreFailed as wrong:
-            self._give_up(wrong)
+        except Exception as wrong:  # noqa: BLE001 - whatever it is, it is told and acted on
+            self.stumble(wrong)
             return
         self._turn()
 
-    def _give_up(self, wrong: StoreFailed) -> None:
+    def stumble(self, wrong: Exception) -> None:
+        """The disk failed, or something unforeseen happened in the middle of the engine.
+
+        It is not to be trusted any more; what it has said is, and so is what the disk has.
+        """
         if not self._is_over:
             self._is_over = True
             self._fail(wrong)
@@ -136,8 +141,8 @@ class Keeper:
                     await self._tidy_up()
             except StoreFull:
                 await asyncio.sleep(IDLE_S)  # no room for a checkpoint: another time
-            except StoreFailed as wrong:
-                self._give_up(wrong)
+            except Exception as wrong:  # noqa: BLE001 - whatever it is, it is told and acted on
+                self.stumble(wrong)
                 return
             self._kick.clear()
             try:

@@ -12,6 +12,7 @@ import socket
 import ssl
 import struct
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -296,26 +297,34 @@ class Listeners:
         if not self._protocols and self._last_one is not None and not self._last_one.done():
             self._last_one.set_result(None)
         self._porter.holders.pop(connection.peer, None)
-        if self.keeper is not None and self.keeper.is_working:
-            self.keeper.tick()
-            self.reception.lost(connection, self._loop.time())
-            self.keeper.wake()
+        self._feed(lambda: self.reception.lost(connection, self._loop.time()))
 
     def receive(self, connection: Connection, data: bytes) -> None:
         """Bytes came from a client."""
-        keeper = self.keeper
-        if keeper is not None and keeper.is_working:
-            keeper.tick()
+
+        def received() -> None:
             self.reception.received(connection, data, self._loop.time())
             self.count_unread(connection, connection.unread_bytes)
-            keeper.wake()
+
+        self._feed(received)
 
     def go_on(self, connection: Connection) -> None:
         """A client that was not listened to is again."""
-        if not connection.is_lost and self.keeper is not None and self.keeper.is_working:
-            self.keeper.tick()
-            self.reception.go_on(connection)
-            self.keeper.wake()
+        if not connection.is_lost:
+            self._feed(lambda: self.reception.go_on(connection))
+
+    def _feed(self, doing: Callable[[], None]) -> None:
+        """Lets the reception do something, now, while what is behind it is to be trusted."""
+        keeper = self.keeper
+        if keeper is None or not keeper.is_working:
+            return
+        try:
+            keeper.tick()
+            doing()
+        except Exception as wrong:  # noqa: BLE001 - whatever it is, it is told and acted on
+            keeper.stumble(wrong)
+            return
+        keeper.wake()
 
     def count_unread(self, connection: Connection, unread_bytes: int) -> None:
         """So much of what was written to a client is still here."""
