@@ -150,6 +150,9 @@ def results() -> st.SearchStrategy[Result]:
     )
 
 
+_DELIVERED = ("packet", "lookup_id", "arrival", "aborts")
+
+
 def picture(value: Any) -> Any:
     """The same for values that say the same."""
     if isinstance(value, MessageQueueError):
@@ -158,5 +161,6 @@ def picture(value: Any) -> Any:
         return [picture(each) for each in value]
     if not isinstance(value, asked.Send | asked.Read | asked.EndReceive | Delivered):
         return value
-    names = type(value).__slots__
+    # A compiled class has no __slots__ to look at.
+    names = _DELIVERED if isinstance(value, Delivered) else type(value).__slots__
     return type(value).__name__, {name: picture(getattr(value, name)) for name in names}
