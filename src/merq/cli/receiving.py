@@ -55,11 +55,6 @@ class Wish:
     timeout: float | None
     follow: bool
 
-    @property
-    def is_selected(self) -> bool:
-        """Whether one certain message is meant."""
-        return not isinstance(self.selection, First)
-
 
 def reading_options(function: _F) -> _F:
     """What receive and peek have in common."""
