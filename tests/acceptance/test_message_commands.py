@@ -409,8 +409,10 @@ def test_messages_move_to_a_subqueue_and_back(service: RunningService, queue: st
         "backup 1",
         "order",
     ]
-    gone = service.merq("move", queue, "later", "--lookup-id", "12345", status=1)
+    gone = service.merq("move", queue, "new", "--lookup-id", "12345", status=1)
     assert "MQ_ERROR_MESSAGE_NOT_FOUND" in gone.stderr
+    unmade = service.merq("peek", f"{queue};new", status=1)
+    assert "MQ_ERROR_QUEUE_NOT_FOUND" in unmade.stderr
     service.merq("move", queue, "later", status=2)
     refused = service.merq("move", queue, "elsewhere;later", "--all", status=1)
     assert "belongs to another queue" in refused.stderr

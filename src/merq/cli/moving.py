@@ -56,7 +56,8 @@ def move(
     with connected(connection) as manager:
         source = find_queue(manager, name)
         if lookup_id is not None:
-            chosen = [lookup_id]
+            # Looked for first: a subqueue is not made for a message that is not there.
+            chosen = [source.peek_by_lookup_id(lookup_id).lookup_id]
         elif message_id is not None:
             chosen = [source.peek_by_id(message_id).lookup_id]
         else:
