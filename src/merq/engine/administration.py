@@ -228,7 +228,7 @@ class Administration:
     def purge(self, request: int, queue: Queue) -> None:
         """[MS-MQDMPR] 3.1.7.1.7: all messages go; locked ones when they are given back."""
         change = Change()
-        change.answers.append(Answer(request, queue.positions.count))
+        kept = 0
         reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
         if queue.is_outgoing:
             reason = MessageClass.MQMSG_CLASS_NACK_DELETED
@@ -236,6 +236,9 @@ class Administration:
         for place in list(queue.positions):
             lookup_id = place.lookup_id
             if place.state == PURGE_PENDING:
+                continue
+            if queue.transfer is not None and queue.transfer.holds(lookup_id):
+                kept += 1  # it is on its way to where it was sent
                 continue
             queue.positions.set_state(lookup_id, PURGE_PENDING)
             if place.state == LOCKED and lookup_id not in returning:
@@ -245,4 +248,5 @@ class Administration:
             else:
                 notices.take(change, queue, place)
                 notices.lost_at(self._state, change, queue, place, reason)
+        change.answers.append(Answer(request, queue.positions.count - kept))
         self._state.submit(change)

@@ -17,6 +17,7 @@ from merq.errors import MessageQueueError
 from merq.model.delivered import Delivered
 
 if TYPE_CHECKING:
+    from merq.engine.incoming import Incoming
     from merq.engine.queue import Note, Queue
     from merq.engine.work import Sending, Transaction
     from merq.model.queue import QueueProperties
@@ -217,6 +218,22 @@ class ResolveStep:
         self.transaction = transaction
 
 
+@final
+class ArriveStep:
+    """Messages came from other queue managers, and are known when they come again.
+
+    Attributes:
+        sequences: Those that went on, and where they stood before: sequence and number.
+        messages: Source and ordinal of the others.
+    """
+
+    __slots__ = ("messages", "sequences")
+
+    def __init__(self) -> None:
+        self.sequences: dict[Incoming, tuple[int, int]] = {}
+        self.messages: list[tuple[bytes, int]] = []
+
+
 Step: TypeAlias = (
     PutStep
     | PutManyStep
@@ -231,6 +248,7 @@ Step: TypeAlias = (
     | StageStep
     | PrepareStep
     | ResolveStep
+    | ArriveStep
 )
 
 

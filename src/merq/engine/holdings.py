@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
 from merq.engine.expiry import Expiries
+from merq.engine.incoming import Recent, Sequences
 from merq.engine.limits import Limits
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
@@ -21,12 +23,16 @@ from merq.errors import StoreError
 from merq.model.delivered import Delivered
 from merq.model.names import LOCAL_COMPUTER, PathName
 from merq.model.queue import UNLIMITED, QueueKind, QueueProperties
+from merq.wire.view import MessageView
 
 MEMORY: Final = 1 << 63
 """Set in the location of a packet that is not in the store: express messages."""
 
 NUMBERED: Final = (QueueKind.PRIVATE, QueueKind.SUBQUEUE, QueueKind.OUTGOING)
 """Queues that get the next number of their kind."""
+
+_TRANSACTION: Final = 1 << 20
+"""[MS-MQMQ] 2.2.19.2: set in UserHeader.Flags if there is a TransactionHeader."""
 
 _U32: Final = struct.Struct("<I")
 
@@ -50,6 +56,12 @@ class Holdings:
         self.numbers = Numbers()
         self.expiries = Expiries()
         self.awake: list[Queue] = []
+        self.outbound: dict[Queue, None] = {}
+        self.sequences = Sequences()
+        self.recent = Recent()
+        self.last_sequence_id = 0
+        self.known_places: dict[UUID, UUID] = {}
+        self.sends_insecure_nacks = False
         self.taken_bytes = 0
         self.memory_bytes = 0
         self.last_numbers: dict[QueueKind, int] = {}
@@ -59,6 +71,10 @@ class Holdings:
         self._memory: dict[int, tuple[int, bytes]] = {}
         self._memory_count = 0
         self._sources: dict[bytes, int] = {}
+
+    def answer_to(self, names: Iterable[str]) -> None:
+        """This queue manager is known by these names and addresses too."""
+        self.aliases |= {each.lower() for each in names}
 
     def be(self, guid: UUID) -> None:
         """Takes the identifier that the store has."""
@@ -134,6 +150,8 @@ class Holdings:
         queue.by_message_id.add(key, lookup_id)
         if expires != NEVER:
             self.expiries.add(expires, queue.number, lookup_id)
+        if queue.transfer is not None:
+            self.outbound[queue] = None
         if queue.waiting:
             self.awake.append(queue)
 
@@ -223,6 +241,18 @@ class Holdings:
             owner.journal = queue
         elif owner is not None and properties.kind is QueueKind.SUBQUEUE and queue.path is not None:
             owner.subqueues[(queue.path.subqueue or "").lower()] = queue
+
+    def learn(self, queue: Queue, packet: bytes | memoryview, arrival: int) -> None:
+        """What a message in the log says of our sequences, or that another's was here."""
+        source = bytes(packet[16:32])
+        flags: int = _U32.unpack_from(packet, 60)[0]
+        if source == self.source:
+            if queue.transfer is not None and flags & _TRANSACTION:
+                view = MessageView(bytes(packet))
+                queue.transfer.restored(view.tx_sequence_id, view.tx_sequence_number + 1)
+                self.last_sequence_id = max(self.last_sequence_id, view.tx_sequence_id)
+        elif not flags & _TRANSACTION:
+            self.recent.add(source, _U32.unpack_from(packet, 56)[0], arrival)
 
     # Opening and checkpoints.
 

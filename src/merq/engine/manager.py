@@ -13,12 +13,14 @@ from uuid import UUID
 
 from merq.engine import moving, notices, outgoing
 from merq.engine.administration import Administration
+from merq.engine.arriving import Arrivals
 from merq.engine.changes import Answer, Change, Effect
 from merq.engine.cursor import Cursor
+from merq.engine.departing import Departures
 from merq.engine.limits import Limits
 from merq.engine.opening import CURSORS_MAX, Descriptor, Opened, check_use
 from merq.engine.ports import PacketSource
-from merq.engine.positions import AVAILABLE, PURGE_PENDING
+from merq.engine.positions import AVAILABLE, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.readers import Readers
 from merq.engine.reading import Selector, WaitingRead
@@ -47,6 +49,8 @@ class QueueManager:
         self.senders = Senders(self.state, self.transactions)
         self.readers = Readers(self.state, self.transactions)
         self.administration = Administration(self.state, self.readers)
+        self.departures = Departures(self.state)
+        self.arrivals = Arrivals(self.state, self.departures)
         self.opened = Opened()
         self._cursor_count = 0
 
@@ -249,6 +253,8 @@ class QueueManager:
         """[MS-MQDMPR] 3.1.7.1.10, 3.1.7.1.13: a message out of a queue."""
         queue = self.queue(number)
         check_use(queue, Access.RECEIVE, self._descriptor(handle, number))
+        if queue.transfer is not None:
+            outgoing.refuse_under_way(queue)
         reader = WaitingRead(
             request=request,
             selector=selector,
@@ -338,12 +344,14 @@ class QueueManager:
         """[MS-MQDMPR] 3.1.4.14: nothing leaves an outgoing queue until it is resumed."""
         queue = self.queue(number)
         outgoing.pause(queue)
+        self.state.outbound[queue] = None
         return queue.state
 
     def resume(self, number: int) -> OutgoingState:
         """[MS-MQDMPR] 3.1.4.15: messages may leave an outgoing queue again."""
         queue = self.queue(number)
         outgoing.resume(queue)
+        self.state.outbound[queue] = None
         return queue.state
 
     def take_offline(self) -> None:
@@ -367,7 +375,8 @@ class QueueManager:
 
     def next_deadline(self) -> int | None:
         """When `tick` has something to do next, in seconds since 1970."""
-        return self.state.expiries.next()
+        found = [self.state.expiries.next(), self.departures.next_deadline()]
+        return min((each for each in found if each is not None), default=None)
 
     def tick(self, now: int) -> None:
         """[MS-MQDMPR] 3.1.7.2.7: messages that were not received in time leave their queues.
@@ -384,6 +393,12 @@ class QueueManager:
             if change.steps:
                 state.submit(change)
             due = state.expiries.next()
+        given_up = self.departures.given_up(now)
+        if given_up:
+            change = Change()
+            for queue, place in given_up:
+                self._give_up(change, queue, place)
+            state.submit(change)
 
     def _expire(self, change: Change, queue: Queue, lookup_id: int) -> None:
         place = queue.positions.get(lookup_id)
@@ -391,10 +406,14 @@ class QueueManager:
         queue.expired.add(lookup_id)
         if place.state != AVAILABLE or queue.closing:
             return  # somebody has it; if it is given back, it is looked at again
+        if not self.departures.keeps(queue, lookup_id):
+            self._give_up(change, queue, place)
+
+    def _give_up(self, change: Change, queue: Queue, place: Place) -> None:
         packet = self.state.readable(place)
         if packet is None:
             return  # it stays: who looks at it is told what is wrong
-        queue.positions.set_state(lookup_id, PURGE_PENDING)
+        queue.positions.set_state(place.lookup_id, PURGE_PENDING)
         view = MessageView(packet)
         notices.take(change, queue, place)
         reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
@@ -402,5 +421,5 @@ class QueueManager:
             reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
             if view.time_to_be_received <= view.time_to_reach_queue:
                 reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER
-        note = queue.notes.get(lookup_id, NO_NOTE)
+        note = queue.notes.get(place.lookup_id, NO_NOTE)
         notices.lost(self.state, change, queue, view, reason, note)

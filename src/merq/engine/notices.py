@@ -6,20 +6,38 @@ acknowledgment says.
 
 from __future__ import annotations
 
+import struct
+from functools import lru_cache
 from typing import Final
+from uuid import UUID
 
 from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveStep
 from merq.engine.holdings import MEMORY
+from merq.engine.incoming import Incoming
 from merq.engine.positions import Place
 from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue
 from merq.engine.state import State
 from merq.errors import NameSyntaxError
 from merq.model.message_class import MessageClass
-from merq.model.names import DirectName, parse_direct_name, parse_path_name
+from merq.model.names import (
+    DirectName,
+    FormatName,
+    PrivateName,
+    PublicName,
+    parse_direct_name,
+    parse_path_name,
+)
 from merq.model.queue import QueueKind
-from merq.wire.build import Outline, build_packet
-from merq.wire.queues import DIRECT
+from merq.wire.build import Destination, Outline, build_packet
+from merq.wire.headers import INFINITE
+from merq.wire.queues import (
+    DIRECT,
+    PRIVATE_ELSEWHERE,
+    PRIVATE_ON_DESTINATION,
+    PRIVATE_ON_SOURCE,
+    PUBLIC,
+)
 from merq.wire.view import MessageView
 
 JOURNAL_NUMBER: Final = 0xFFFF0001
@@ -100,18 +118,30 @@ def take_of_many(change: Change, queue: Queue, place: Place) -> None:
 
 def arrived(state: State, change: Change, view: MessageView) -> None:
     """[MS-MQQB] 3.1.5.8.10: a message has reached its queue."""
+    if view.packet[16:32] == state.source:
+        delivered(state, change, view)
+    if view.acknowledgments & POSITIVE_ARRIVAL:
+        acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+
+
+def delivered(state: State, change: Change, view: MessageView) -> None:
+    """[MS-MQQB] 3.1.5.5.4: one of our own messages is where it was sent to."""
     if view.positive_journaling and state.has_room(len(view.packet)):
         _keep(state, change, state.queues[JOURNAL_NUMBER], view)
-    if view.acknowledgments & POSITIVE_ARRIVAL:
-        _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
 
-def is_quiet(queue: Queue, lookup_id: int, packet: bytes) -> bool:
+def is_quiet(queue: Queue, lookup_id: int, packet: bytes, source: bytes) -> bool:
     """Whether nobody wants to know that a message was received: no journal, no acknowledgment."""
     if queue.notes and queue.notes.get(lookup_id, NO_NOTE).kept:
         return True
-    # UserHeader.Flags, byte 1: bits 13 to 15 are the type of the administration queue.
-    return not (queue.properties.journaling or queue.properties.owner or packet[61] & 0xE0)
+    properties = queue.properties
+    return not (properties.journaling or properties.owner or is_telling(packet, source))
+
+
+def is_telling(packet: bytes, source: bytes) -> bool:
+    """Whether its sender may want to know: it named a queue for that, or waits for a FinalAck."""
+    # UserHeader.Flags: bits 13 to 15 are the type of the administration queue, 20 is TH.
+    return packet[61] & 0xE0 != 0 or (packet[62] & 0x10 != 0 and packet[16:32] != source)
 
 
 def received(state: State, change: Change, queue: Queue, packet: bytes) -> None:
@@ -124,13 +154,14 @@ def received(state: State, change: Change, queue: Queue, packet: bytes) -> None:
     if journal is not None and owner.properties.journaling and journal.has_room(len(packet)):
         put(state, change, journal, view)
     if view.acknowledgments & POSITIVE_RECEIVE:
-        _acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+        acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+    finally_told(state, change, view, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
 
 def received_at(state: State, change: Change, queue: Queue, place: Place) -> None:
     """The same for a message in its queue; of one that cannot be read nothing is told."""
     packet = state.readable(place)
-    if packet is not None and not is_quiet(queue, place.lookup_id, packet):
+    if packet is not None and not is_quiet(queue, place.lookup_id, packet, state.source):
         received(state, change, queue, packet)
 
 
@@ -153,13 +184,22 @@ def lost(
     """[MS-MQDMPR] 3.1.1.12: a message left its queue unreceived, for this reason."""
     if queue.properties.kind in KEEPING or note.kept:
         return
+    if view.transactional and view.packet[16:32] != state.source:
+        # Its sender has kept it until it hears of this.
+        finally_told(state, change, view, reason)
+    else:
+        bury(state, change, view, reason, note)
+    wanted = NEGATIVE_RECEIVE if reason & _ABOUT_RECEIVING else NEGATIVE_ARRIVAL
+    if view.acknowledgments & wanted:
+        acknowledge(state, change, view, reason)
+
+
+def bury(state: State, change: Change, view: MessageView, reason: int, note: Note) -> None:
+    """[MS-MQQB] 3.1.5.7: a copy of a message that is dead, if its sender wanted one."""
     if view.negative_journaling:
         # The copy says why it is there: applications read the reason from its class, as with MSMQ.
         copy = MessageView(view.with_class(reason))
         _keep(state, change, _dead_letter_queue(state, view, note), copy)
-    wanted = NEGATIVE_RECEIVE if reason & _ABOUT_RECEIVING else NEGATIVE_ARRIVAL
-    if view.acknowledgments & wanted:
-        _acknowledge(state, change, view, reason)
 
 
 def _dead_letter_queue(state: State, view: MessageView, note: Note) -> Queue:
@@ -193,10 +233,33 @@ def _keep(state: State, change: Change, queue: Queue, view: MessageView) -> None
     )
 
 
-def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -> None:
+INSECURE: Final = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q,
+        MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+        MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
+        MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,
+        MessageClass.MQMSG_CLASS_NACK_UNSUPPORTED_CRYPTO_PROVIDER,
+    }
+)
+"""[MS-MQQB] 3.1.7.15, 5.1: what tells strangers too much, and is told only if that was chosen."""
+
+ORDER_QUEUE_NUMBER: Final = 4
+"""[MS-MQQB] 2.2.4: the queue for OrderAcks and FinalAcks."""
+
+ORDER_ACK_LABEL: Final = "QM Ordering Ack"
+
+ORDER_ACK_LIFETIME_S: Final = 1800
+"""An OrderAck that does not arrive in this time is dropped: who sends again is told again."""
+
+_ORDER_ACK: Final = struct.Struct("<QII20x")
+_FINAL_ACK: Final = struct.Struct("<QII16sI")
+
+
+def acknowledge(state: State, change: Change, view: MessageView, reason: int) -> None:
     """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own."""
-    name = _admin_queue(view)
-    if name is None:
+    name = _name_of(view, view.admin_queue_type, view.admin_queue)
+    if name is None or (reason in INSECURE and not state.sends_insecure_nacks):
         return
     target = outgoing.reach(state, change, name)
     if target is None or target.closing or target.properties.transactional:
@@ -207,33 +270,128 @@ def _acknowledge(state: State, change: Change, view: MessageView, reason: int) -
         MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
         MessageClass.MQMSG_CLASS_ACK_RECEIVE,
     )
-    response = ""
-    if view.destination_type == DIRECT:
-        response = view.destination.decode("utf-16-le", "surrogatepass")
     packet = build_packet(
         Outline(
             source_queue_manager=state.source,
             message_ordinal=state.numbers.ordinal(change),
             sent_time=state.now,
-            destination=name.without_prefix(),
-            response_queue=response,
+            destination=_destination(name),
+            response_queue=_response(view),
             message_class=reason,
             correlation_id=view.message_id,
             recoverable=view.delivery_mode == 1,
             label=view.label,
-            body=view.body if negative else b"",
-            body_type=view.body_type if negative else 0,
+            body=view.body if negative and not view.privacy_level else b"",
+            body_type=view.body_type if negative and not view.privacy_level else 0,
         )
     )
     if target.has_room(len(packet)) and state.has_room(len(packet)):
         put(state, change, target, MessageView(packet))
 
 
-def _admin_queue(view: MessageView) -> DirectName | None:
-    """The administration queue's name, if it is one that says where the queue is."""
-    if view.admin_queue_type != DIRECT:
-        return None
-    try:
-        return parse_direct_name(view.admin_queue.decode("utf-16-le", "surrogatepass"))
-    except NameSyntaxError:
-        return None
+def _response(view: MessageView) -> Destination:
+    """[MS-MQQB] 3.1.7.15: the queue that an acknowledgment is about, as the message named it."""
+    if view.destination_type == DIRECT:
+        return view.destination.decode("utf-16-le", "surrogatepass")
+    name = name_of_destination(view)
+    return "" if name is None else _destination(name)
+
+
+def finally_told(state: State, change: Change, view: MessageView, reason: int) -> None:
+    """[MS-MQQB] 3.1.7.2.2: a transactional message's sender learns what became of it in the end.
+
+    Who rejects it says so whatever was asked for; a message that was received is told of if its
+    sender waits for that.
+    """
+    if not view.transactional or view.packet[16:32] == state.source:
+        return
+    if reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE and not (
+        view.positive_journaling or view.negative_journaling or view.final_ack_required
+    ):
+        return
+    kind, name, source = view.destination_type, view.destination, view.packet[16:32]
+    incoming = state.sequences.find(state.sequences.key_of(source, kind, name))
+    body = _FINAL_ACK.pack(
+        view.tx_sequence_id,
+        view.tx_sequence_number,
+        view.previous_tx_sequence_number,
+        source,
+        view.message_ordinal,
+    )
+    address = incoming.address if incoming is not None and kind == DIRECT else ""
+    _tell_sender(state, change, source, address, body, reason)
+
+
+def order_told(state: State, change: Change, incoming: Incoming) -> None:
+    """[MS-MQQB] 3.1.6.9: the sender learns how far its sequence has come."""
+    sequence_id, number = incoming.settled
+    if number:
+        body = _ORDER_ACK.pack(sequence_id, number, number - 1)
+        reason = MessageClass.MQMSG_CLASS_ORDER_ACK
+        _tell_sender(state, change, incoming.key.source, incoming.address, body, reason)
+
+
+def _tell_sender(
+    state: State, change: Change, source: bytes, address: str, body: bytes, reason: int
+) -> None:
+    """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue."""
+    name: FormatName = PrivateName(computer=UUID(bytes_le=source), number=ORDER_QUEUE_NUMBER)
+    if address:
+        name = order_queue_at(address)
+    target = outgoing.reach(state, change, name)
+    if target is None or target.transfer is None:
+        return  # somebody says that this queue manager was the sender
+    is_order_ack = reason == MessageClass.MQMSG_CLASS_ORDER_ACK
+    packet = build_packet(
+        Outline(
+            source_queue_manager=state.source,
+            message_ordinal=state.numbers.ordinal(change),
+            sent_time=state.now,
+            destination=_destination(name),
+            priority=0,
+            message_class=reason,
+            recoverable=not is_order_ack,
+            label=ORDER_ACK_LABEL,
+            body=body,
+            time_to_reach_queue=ORDER_ACK_LIFETIME_S if is_order_ack else INFINITE,
+        )
+    )
+    put(state, change, target, MessageView(packet))
+
+
+@lru_cache(maxsize=1024)
+def order_queue_at(address: str) -> DirectName:
+    """[MS-MQQB] 2.2.4: the order queue of whoever is at this address."""
+    return parse_direct_name(f"TCP:{address}\\private$\\order_queue$")
+
+
+def _destination(name: FormatName) -> Destination:
+    """A name as a packet's outline has it."""
+    if isinstance(name, DirectName):
+        return name.without_prefix()
+    assert isinstance(name, PrivateName | PublicName), "no other name is in a packet"
+    return name
+
+
+def name_of_destination(view: MessageView) -> FormatName | None:
+    """The name that a message is sent to; None if there is none that can be read."""
+    return _name_of(view, view.destination_type, view.destination)
+
+
+def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
+    """[MS-MQQB] 3.1.7.15: the name that stands in a packet in one of these forms."""
+    if kind == DIRECT:
+        try:
+            return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
+        except NameSyntaxError:
+            return None
+    if kind == PUBLIC:
+        return PublicName(queue=UUID(bytes_le=data))
+    if kind == PRIVATE_ELSEWHERE:
+        number = int.from_bytes(data[16:], "little")
+        return PrivateName(computer=UUID(bytes_le=data[:16]), number=number)
+    if kind in {PRIVATE_ON_SOURCE, PRIVATE_ON_DESTINATION}:
+        source = kind == PRIVATE_ON_SOURCE
+        computer = view.source_queue_manager if source else view.queue_manager_address
+        return PrivateName(computer=computer, number=int.from_bytes(data, "little"))
+    return None

@@ -12,6 +12,7 @@ from uuid import UUID
 from merq.engine.changes import Change
 from merq.engine.queue import Queue
 from merq.engine.state import State
+from merq.engine.transfer import SEQUENCE_NUMBER_MAX
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.names import (
@@ -83,6 +84,24 @@ def reach(state: State, change: Change, name: FormatName) -> Queue | None:
     return state.plan_queue(change, properties)
 
 
+def next_place(state: State, queue: Queue, staged: int) -> tuple[int, int]:
+    """[MS-MQQB] 3.1.1.5: sequence and number of the next transactional message to a destination.
+
+    A queue in which there is nothing but these `staged` bytes begins a new sequence. Its identifier
+    is above all that were given before, and above those of a folder that was restored since.
+    """
+    transfer = queue.transfer
+    assert transfer is not None, "only messages to others are in a sequence"
+    is_idle = not queue.positions.count and queue.staged_bytes <= staged
+    if is_idle or not transfer.sequence_id or transfer.next_number >= SEQUENCE_NUMBER_MAX:
+        state.last_sequence_id = max(state.now << 32 | 1, state.last_sequence_id + 1)
+        transfer.sequence_id = state.last_sequence_id
+        transfer.next_number = 1
+    number = transfer.next_number
+    transfer.next_number += 1
+    return transfer.sequence_id, number
+
+
 def pause(queue: Queue) -> None:
     """[MS-MQDMPR] 3.1.4.14, 3.1.7.2.3: nothing leaves an outgoing queue until it is resumed."""
     _refuse_local(queue)
@@ -92,7 +111,18 @@ def pause(queue: Queue) -> None:
 def resume(queue: Queue) -> None:
     """[MS-MQDMPR] 3.1.4.15, 3.1.7.2.4: messages may leave an outgoing queue again."""
     _refuse_local(queue)
-    queue.state = OutgoingState.INACTIVE
+    if queue.state is OutgoingState.ON_HOLD:
+        queue.state = OutgoingState.INACTIVE
+
+
+def refuse_under_way(queue: Queue) -> None:
+    """What the other side may have already is not for anybody else to take."""
+    if queue.transfer is not None and queue.transfer.is_under_way:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_OPERATION_CANCELLED,
+            f"messages to {queue.properties.path_name} are on their way: pause the queue, and "
+            "receive when nothing is under way",
+        )
 
 
 def _refuse_local(queue: Queue) -> None:

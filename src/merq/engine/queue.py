@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merq.engine.identifiers import MessageIds
 from merq.engine.positions import NEVER, PositionList
+from merq.engine.transfer import Transfer
 from merq.model.names import PathName, parse_path_name
 from merq.model.queue import UNLIMITED, OutgoingState, QueueKind, QueueProperties
 
@@ -67,6 +68,7 @@ class Queue:
         state: How far an outgoing queue is; it has no meaning for others.
         arrived: How many messages came since the queue manager was started.
         left: How many left since then.
+        transfer: How far an outgoing queue is with sending; others have none.
     """
 
     __slots__ = (
@@ -85,6 +87,7 @@ class Queue:
         "staged_bytes",
         "state",
         "subqueues",
+        "transfer",
         "waiting",
     )
 
@@ -107,6 +110,7 @@ class Queue:
         self.state = OutgoingState.INACTIVE
         self.arrived = 0
         self.left = 0
+        self.transfer = Transfer() if properties.kind is QueueKind.OUTGOING else None
 
     @property
     def number(self) -> int:

@@ -256,19 +256,19 @@ class Readers:
         lookup_id, packet = delivered.lookup_id, delivered.packet
         if reader.transaction:
             transaction = self._transactions.get(reader.transaction)
-            quiet = notices.is_quiet(queue, lookup_id, packet)
+            quiet = notices.is_quiet(queue, lookup_id, packet, self._state.source)
             self._transactions.lock(transaction, Receiving(queue, lookup_id, is_quiet=quiet))
             return
         queue.positions.set_state(lookup_id, LOCKED)
         if reader.held:
-            telling = packet[61] & 0xE0  # as in notices.is_quiet
+            telling = notices.is_telling(packet, self._state.source)
             queue.held[lookup_id] = HELD if telling else HELD_QUIETLY
             return
         place = queue.positions.get(lookup_id)
         assert place is not None, "it was just found"
         notices.take_of_many(change, queue, place)
         gone.append(lookup_id)
-        if not notices.is_quiet(queue, lookup_id, packet):
+        if not notices.is_quiet(queue, lookup_id, packet, self._state.source):
             notices.received(self._state, change, queue, packet)
 
     def _may_go_on(self, reader: WaitingRead) -> bool:

@@ -15,6 +15,7 @@ One frame of the log holds all records of one change, so a change is there whole
 | 9 PREPARE | a transaction: GUID, then its operations of 24 bytes: what u8 (1 send, 2 receive, 3 move), three zeros, queue u32, lookup identifier u64 (the size it will take, for a send), target queue u32 (the packet's size), u32 (the path name's size); a send is followed by its packet and the path name of its own dead-letter queue |
 | 10 RESOLVE | GUID: the prepared transaction has ended, the records beside this one say how |
 | 11 KEEP | as PUT, of a copy that does not expire |
+| 12 SEQUENCE | how far a sequence of another queue manager is: its GUID, sequence u64, number u32, time u32, size of the sender's address u16, the address, the name that it sends to in UTF-8 |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ NOTE: Final = 8
 PREPARE: Final = 9
 RESOLVE: Final = 10
 KEEP: Final = 11
+SEQUENCE: Final = 12
 
 PUT_HEADER_SIZE: Final = 16
 
@@ -116,6 +118,11 @@ def prepare(transaction: bytes) -> Entry:
 def resolve(identifier: UUID) -> Entry:
     """A prepared transaction has ended."""
     return Entry(RESOLVE, identifier.bytes)
+
+
+def sequence(data: bytes) -> Entry:
+    """A sequence of another queue manager has got so far."""
+    return Entry(SEQUENCE, data)
 
 
 def define_queue(properties: bytes) -> Entry:

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine import records
+from merq.engine.incoming import unpack_sequence
 from merq.engine.positions import AVAILABLE
 from merq.engine.queue import Note
 from merq.engine.state import State
@@ -45,7 +46,9 @@ def _put(state: State, data: memoryview, position: int, *, kept: bool = False) -
     packet = data[records.PUT_HEADER_SIZE :]
     state.keep(position, len(packet))
     state.taken_bytes += len(packet)
-    state.insert(state.queues[header.queue], header.lookup_id, position, packet, kept=kept)
+    queue = state.queues[header.queue]
+    state.insert(queue, header.lookup_id, position, packet, kept=kept)
+    state.learn(queue, packet, header.arrival)
 
 
 def _keep(state: State, data: memoryview, position: int) -> None:
@@ -89,6 +92,10 @@ def _prepare(state: State, data: memoryview, _: int) -> None:
     restore_transaction(state, bytes(data))
 
 
+def _sequence(state: State, data: memoryview, _: int) -> None:
+    unpack_sequence(bytes(data), state.sequences)
+
+
 def _resolve(state: State, data: memoryview, _: int) -> None:
     transaction = prepared(state, UUID(bytes=bytes(data)))
     assert transaction is not None, "what ends was prepared"
@@ -112,4 +119,5 @@ _RULES: Final[dict[int, Callable[[State, memoryview, int], None]]] = {
     records.PREPARE: _prepare,
     records.RESOLVE: _resolve,
     records.KEEP: _keep,
+    records.SEQUENCE: _sequence,
 }

@@ -8,6 +8,9 @@
 | 4 MESSAGES | queue u32, count u32, then count lookup identifiers u64, locations u64, sizes u32, expiries u32 and keys u64; one section a queue |
 | 5 NOTE | as a NOTE record; one section a message |
 | 6 PREPARED | as a PREPARE record; one section a transaction |
+| 7 SEQUENCE | as a SEQUENCE record; one section a sequence that comes here |
+| 8 RECENT | a queue manager's GUID, then ordinal u32 and time u32 of its latest messages |
+| 9 OUTGOING | the last sequence that was begun u64; then queue u32, sequence u64 and next number u32 of each outgoing queue |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Final
 from merq.engine import notices, records
 from merq.engine.changes import Change, RelocateStep
 from merq.engine.holdings import MEMORY, NUMBERED
+from merq.engine.incoming import pack_sequence, unpack_sequence
 from merq.engine.positions import NEVER, Columns, Place
 from merq.engine.queue import Note, Queue
 from merq.engine.replay import restore_transaction
@@ -33,6 +37,9 @@ SOURCES: Final = 3
 MESSAGES: Final = 4
 NOTE: Final = 5
 PREPARED: Final = 6
+SEQUENCE: Final = 7
+RECENT: Final = 8
+OUTGOING: Final = 9
 
 RELOCATED_BYTES: Final = 1 << 20
 """About how much one change copies."""
@@ -43,6 +50,8 @@ ROWS_AT_ONCE: Final = 20_000
 
 _HEADER: Final = struct.Struct("<II")
 _LAST: Final = struct.Struct("<III")
+_LAST_SEQUENCE: Final = struct.Struct("<Q")
+_TRANSFER: Final = struct.Struct("<IQI")
 _CODES: Final = ("Q", "Q", "I", "I", "Q")
 _SWAPPED: Final = array("H", [1]).tobytes() != b"\1\0"
 """Whether this machine has the other byte order."""
@@ -69,7 +78,28 @@ def take_snapshot(state: State) -> list[tuple[int, bytes]]:
         for each in state.transactions.values()
         if each.phase is Phase.PREPARED
     ]
+    for incoming in state.sequences.all():
+        sections.append((SEQUENCE, pack_sequence(incoming, *incoming.settled)))
+    sections += [(RECENT, data) for data in state.recent.pack()]
+    sections.append((OUTGOING, _outgoing(state, queues)))
     return sections
+
+
+def _outgoing(state: State, queues: list[Queue]) -> bytes:
+    data = _LAST_SEQUENCE.pack(state.last_sequence_id)
+    for queue in queues:
+        if queue.transfer is not None:
+            transfer = queue.transfer
+            data += _TRANSFER.pack(queue.number, transfer.sequence_id, transfer.next_number)
+    return data
+
+
+def _restore_outgoing(state: State, data: bytes) -> None:
+    (state.last_sequence_id,) = _LAST_SEQUENCE.unpack_from(data)
+    for number, sequence_id, next_number in _TRANSFER.iter_unpack(data[_LAST_SEQUENCE.size :]):
+        transfer = state.queues[number].transfer
+        assert transfer is not None, "it was an outgoing queue"
+        transfer.restored(sequence_id, next_number)
 
 
 def _last_numbers(state: State) -> bytes:
@@ -103,6 +133,12 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
             state.note(state.queues[found.queue], found.lookup_id, note)
         elif kind == PREPARED:
             restore_transaction(state, data)
+        elif kind == SEQUENCE:
+            unpack_sequence(data, state.sequences)
+        elif kind == RECENT:
+            state.recent.unpack(data)
+        elif kind == OUTGOING:
+            _restore_outgoing(state, data)
         else:
             assert kind == MESSAGES, f"section kind {kind} is unknown"
             number, count = _HEADER.unpack_from(data)

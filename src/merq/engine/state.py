@@ -15,6 +15,7 @@ from merq.engine import records
 from merq.engine.changes import (
     NO_ENTRY,
     Answer,
+    ArriveStep,
     Change,
     DefineStep,
     DropStep,
@@ -87,15 +88,18 @@ class State(Holdings):
         self._pending.append(change)
         self._settle()
 
-    def plan_queue(self, change: Change, properties: QueueProperties) -> Queue:
+    def plan_queue(
+        self, change: Change, properties: QueueProperties, made: Queue | None = None
+    ) -> Queue:
         """Plans that a queue is there, or has other properties.
 
         Every change that needs a queue which is not there yet writes it: whichever of them comes to
-        the disk, the queue is there before what is put into it.
+        the disk, the queue is there before what is put into it. What was made before and came to
+        nothing is `made` again.
         """
         coming = self._coming.get(properties.number)
         if coming is None:
-            queue = self.queues.get(properties.number) or Queue(properties)
+            queue = self.queues.get(properties.number) or made or Queue(properties)
             coming = self._coming[properties.number] = _Coming(queue)
         coming.changes += 1
         change.entries.append(records.define_queue(properties.to_bytes()))
@@ -192,6 +196,11 @@ class State(Holdings):
             case ResolveStep():
                 step.transaction.phase = Phase.PREPARED
                 self.hold(step.transaction)
+            case ArriveStep():
+                for incoming, before in step.sequences.items():
+                    incoming.sequence_id, incoming.number = before
+                for source, ordinal in step.messages:
+                    self.recent.remove(source, ordinal)
             case _:
                 assert_never(step)
 
@@ -306,6 +315,9 @@ class State(Holdings):
                 step.transaction.phase = Phase.PREPARED
             case ResolveStep():
                 self.transactions.pop(step.transaction.number, None)
+            case ArriveStep():
+                for incoming in step.sequences:
+                    incoming.settled = incoming.sequence_id, incoming.number
             case _:
                 assert_never(step)
 

@@ -7,10 +7,11 @@ prepared first: it then survives a restart, and ends as it is told.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, assert_never
 from uuid import UUID
 
-from merq.engine import notices, poison, records
+from merq.engine import notices, outgoing, poison, records
 from merq.engine.changes import (
     Answer,
     Change,
@@ -176,6 +177,8 @@ class Transactions:
                         is_first=count == 1,
                         is_last=count == len(sends),
                     )
+                    if operation.queue.transfer is not None:
+                        place = self._in_sequence(operation, place)
                     self._send(change, operation, place, lifetime)
                 case Receiving():
                     self._receive(change, operation)
@@ -249,6 +252,18 @@ class Transactions:
                     f"{path} was deleted; the transaction cannot commit, abort it",
                 )
 
+    def _in_sequence(self, operation: Sending, place: TransactionPlace) -> TransactionPlace:
+        """[MS-MQQB] 3.1.1.5: the place of a message to another queue manager, for good."""
+        sequence_id, number = outgoing.next_place(self._state, operation.queue, operation.size)
+        view = operation.view
+        return replace(
+            place,
+            sequence_id=sequence_id,
+            sequence_number=number,
+            previous_sequence_number=number - 1,
+            final_ack_required=view.positive_journaling or view.negative_journaling,
+        )
+
     def _send(
         self, change: Change, operation: Sending, place: TransactionPlace, lifetime: int
     ) -> None:
@@ -259,7 +274,7 @@ class Transactions:
         )
         state.unstage(queue, operation.size)
         if queue.is_outgoing and queue.number not in state.queues:
-            state.plan_queue(change, queue.properties)
+            state.plan_queue(change, queue.properties, queue)
         notices.put_packet(state, change, queue, packet, 0, recoverable=True, note=operation.note)
         if (view.positive_journaling or view.acknowledgments) and not queue.is_outgoing:
             notices.arrived(state, change, MessageView(packet))

@@ -126,13 +126,22 @@ class Host:
         self._relocated: Segment | None = None
         self._is_stuck = False
 
-        opened = open_store(disk, fresh, self._restore, self._replay, self._settings.log)
-        # The queue manager's identifier is the store's: made once per folder.
-        self.engine.state.be(opened.identity.store_id)
+        opened = open_store(
+            disk,
+            fresh,
+            self._restore,
+            self._replay,
+            self._settings.log,
+            identify=self._identify,
+        )
         self.torn = opened.torn
         self.log = opened.log
         self._packets.attach(self.log)
         self._measure()
+
+    def _identify(self, identity: Identity) -> None:
+        """The queue manager's identifier is the store's: made once per folder."""
+        self.engine.state.be(identity.store_id)
 
     def _replay(self, frame: Frame) -> None:
         replay = self.engine.replay

@@ -94,6 +94,8 @@ def open_store(
     restore: Restore,
     replay: Replay,
     settings: LogSettings | None = None,
+    *,
+    identify: Callable[[Identity], None] | None = None,
 ) -> Opened:
     """Opens the store on this disk, which must be locked, or makes it with the identity given.
 
@@ -103,12 +105,15 @@ def open_store(
         restore: Called at most once, first, with the newest checkpoint.
         replay: Called with each frame since, in order.
         settings: How the log is cut from now on.
+        identify: Called before these, with who the store is.
 
     Raises:
         StoreCorrupt: Something that had become durable is not what was written.
         StoreError: The store has another version of the format.
     """
     identity = _identify(disk, fresh)
+    if identify is not None:
+        identify(identity)
     checkpoint = newest_checkpoint(disk, identity.store_id)
     if checkpoint is not None:
         restore(checkpoint)

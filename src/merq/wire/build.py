@@ -34,6 +34,7 @@ from merq.wire.properties import (
 from merq.wire.queues import (
     DIRECT,
     DIRECT_NAME_BYTES_MAX,
+    PRIVATE_ELSEWHERE,
     PRIVATE_ON_DESTINATION,
     PUBLIC,
     PrivateQueueFormatName,
@@ -94,8 +95,8 @@ class Outline:
     label: str = ""
     priority: int = 3
     recoverable: bool = False
-    admin_queue: str = ""
-    response_queue: str = ""
+    admin_queue: Destination = ""
+    response_queue: Destination = ""
     acknowledgments: int = 0
     positive_journaling: bool = False
     negative_journaling: bool = False
@@ -121,11 +122,13 @@ def build_packet(outline: Outline) -> bytes:
     flags |= outline.recoverable << 5
     flags |= outline.negative_journaling << 8 | outline.positive_journaling << 9
     if outline.admin_queue:
-        flags |= DIRECT << 13
-        names += _name(outline.admin_queue, "admin_queue")
+        kind, name = _other_name(outline.admin_queue, "admin_queue")
+        flags |= kind << 13
+        names += name
     if outline.response_queue:
-        flags |= DIRECT << 16
-        names += _name(outline.response_queue, "response_queue")
+        kind, name = _other_name(outline.response_queue, "response_queue")
+        flags |= kind << 16
+        names += name
     priority = outline.priority
     if outline.transaction is not None:
         flags |= _TRANSACTION_FLAG
@@ -266,6 +269,19 @@ def in_transaction(
     )
 
 
+def with_previous(view: MessageView, number: int) -> bytes:
+    """[MS-MQQB] 3.1.7.1.3: the packet that says which message of its sequence was before it."""
+    if view.previous_tx_sequence_number == number:
+        return view.packet
+    at = view.user_header_end + 16
+    return view.packet[:at] + _U32.pack(number) + view.packet[at + 4 :]
+
+
+def one_hop_further(view: MessageView) -> bytes:
+    """[MS-MQQB] 3.1.5.8.2: the packet after one more queue manager has handled it."""
+    return view.packet[:60] + _U32.pack(view.user_flags + 1) + view.packet[64:]
+
+
 def _check(outline: Outline) -> None:
     if not 0 <= outline.priority <= 7:
         raise WireError(f"{outline.priority} is outside 0..7", field="priority")
@@ -315,6 +331,15 @@ def _destination(name: Destination) -> tuple[int, bytes, bytes]:
     return DIRECT, _name(name, "destination"), _NULL_GUID
 
 
+def _other_name(name: Destination, field: str) -> tuple[int, bytes]:
+    """[MS-MQMQ] 2.2.19.2: type and bytes of an administration or response queue's name."""
+    if isinstance(name, PrivateName):
+        return PRIVATE_ELSEWHERE, name.computer.bytes_le + name.number.to_bytes(4, "little")
+    if isinstance(name, PublicName):
+        return PUBLIC, name.queue.bytes_le
+    return DIRECT, _name(name, field)
+
+
 def _multi_queue(outline: Outline) -> bytes:
     """[MS-MQMQ] 2.2.20.1: all the queues that get a copy."""
     elements = tuple(MQFFormatNameElement(format_name=_form(n)) for n in outline.destinations)
@@ -326,7 +351,7 @@ def _multi_queue(outline: Outline) -> bytes:
     return header.pack()
 
 
-def _one_queue(header_id: int, name: str) -> MQFAddressHeader:
+def _one_queue(header_id: int, name: Destination) -> MQFAddressHeader:
     names = (MQFFormatNameElement(format_name=_form(name)),) if name else ()
     return MQFAddressHeader(header_id=header_id, format_name_list=names)
 

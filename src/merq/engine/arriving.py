@@ -1,0 +1,292 @@
+"""[MS-MQQB] 3.1.5.6 to 3.1.5.8: messages come from other queue managers.
+
+Everything that came together is one change: what is to be kept is durable, or nothing of it
+happened and it comes again. One such change is under way at a time, so a sequence never goes on
+from what may still fail.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from merq.engine import notices, outgoing, records, tracing
+from merq.engine.changes import Answer, ArriveStep, Change
+from merq.engine.departing import Departures
+from merq.engine.incoming import SEQUENCES_MAX, Incoming, pack_sequence
+from merq.engine.queue import NO_NOTE, Queue
+from merq.engine.sending import check_secured
+from merq.engine.state import State
+from merq.errors import MessageQueueError
+from merq.model.message_class import MessageClass
+from merq.model.names import DirectName
+from merq.model.queue import QueueKind
+from merq.wire.acks import ACK_BODY_SIZE, FINAL_ACK_CLASS_MIN, ORDER_ACK_LABEL
+from merq.wire.build import one_hop_further
+from merq.wire.headers import INFINITE
+from merq.wire.queues import DIRECT, PRIVATE_ON_DESTINATION, PUBLIC
+from merq.wire.view import MessageView
+
+HOPS_MAX: Final = 0x1D
+"""[MS-MQMQ] 2.2.19.2: how many queue managers may handle a message on its way."""
+
+_NULL: Final = bytes(16)
+_ORDER_ACK: Final = struct.Struct("<QI")
+_FINAL_ACK: Final = struct.Struct("<QII16sI")
+_ORDER_QUEUE_END: Final = "\\private$\\order_queue$"
+
+
+class Arrival(NamedTuple):
+    """A message as it came.
+
+    Attributes:
+        view: The packet, without the session's own part.
+        address: Where it came from.
+    """
+
+    view: MessageView
+    address: str
+
+
+class Arrived(NamedTuple):
+    """What became of messages that came together.
+
+    Attributes:
+        taken: How many were looked at; those behind were not, because there is no room.
+        sequences: Whose senders are to be told how far they are.
+        ordered: Queues for which an OrderAck came.
+        refusal: Why not all were looked at.
+    """
+
+    taken: int
+    sequences: list[Incoming]
+    ordered: list[Queue]
+    refusal: str
+
+
+class Arrivals:
+    """What comes."""
+
+    def __init__(self, state: State, departures: Departures) -> None:
+        self._state = state
+        self._departures = departures
+        self.forwards = False
+
+    def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
+        """[MS-MQQB] 3.1.5.8: takes messages; answers when what is to be kept of them is durable."""
+        change = Change()
+        step = ArriveStep()
+        touched: dict[Incoming, None] = {}
+        ordered: list[Queue] = []
+        count = 0
+        refusal = ""
+        for arrival in arrivals:
+            refusal = self._refusal(arrival)
+            if refusal:
+                break
+            count += 1
+            if self._is_ack(arrival.view):
+                queue = self._take_ack(arrival.view)
+                if queue is not None:
+                    ordered.append(queue)
+                continue
+            self._take(change, step, touched, arrival)
+        for incoming in step.sequences:
+            data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
+            change.entries.append(records.sequence(data))
+        if step.sequences or step.messages:
+            change.steps.append(step)
+        change.answers.append(Answer(request, count))
+        self._state.submit(change)
+        return Arrived(count, list(touched), ordered, refusal)
+
+    def _refusal(self, arrival: Arrival) -> str:
+        """[MS-MQQB] 3.1.5.8.8: why the session is to be closed instead of taking a message."""
+        state, view = self._state, arrival.view
+        if state.throttled:
+            return "the queue manager is short of disk or memory"
+        if not state.has_room(len(view.packet)):
+            return f"the computer's quota of {state.limits.machine_quota} KB is used up"
+        if view.transactional and len(state.sequences) >= SEQUENCES_MAX:
+            key = state.sequences.key_of(
+                view.packet[16:32], view.destination_type, view.destination
+            )
+            if state.sequences.find(key) is None:
+                return f"{SEQUENCES_MAX} sequences are kept already"
+        return ""
+
+    # Acknowledgments end to end.
+
+    def _is_ack(self, view: MessageView) -> bool:
+        """[MS-MQQB] 3.1.5.1.1: whether it is an OrderAck or a FinalAck for this queue manager."""
+        kind = view.message_class
+        if not kind or view.transactional or not self._is_for_us(view):
+            return False
+        if kind != MessageClass.MQMSG_CLASS_ORDER_ACK and kind < FINAL_ACK_CLASS_MIN:
+            return False
+        if view.destination_type == PRIVATE_ON_DESTINATION:
+            if view.destination != b"\x04\0\0\0":
+                return False
+        elif view.destination_type != DIRECT or not _to_order_queue(view.destination):
+            return False
+        return view.label == ORDER_ACK_LABEL and view.body_size == ACK_BODY_SIZE
+
+    def _take_ack(self, view: MessageView) -> Queue | None:
+        if view.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
+            sequence_id, number = _ORDER_ACK.unpack_from(view.body)
+            return self._departures.ordered(sequence_id, number)
+        sequence_id, _, _, source, ordinal = _FINAL_ACK.unpack(view.body)
+        if source == self._state.source:
+            message_id = source + ordinal.to_bytes(4, "little")
+            self._departures.finished(sequence_id, message_id, view.message_class)
+        return None
+
+    # Messages.
+
+    def _is_for_us(self, view: MessageView) -> bool:
+        address = view.packet[32:48]
+        return address in (self._state.source, _NULL)
+
+    def _take(
+        self, change: Change, step: ArriveStep, touched: dict[Incoming, None], arrival: Arrival
+    ) -> None:
+        state, view = self._state, arrival.view
+        source = view.packet[16:32]
+        if not view.transactional:
+            if state.recent.seen(source, view.message_ordinal, state.now):
+                return
+            state.recent.add(source, view.message_ordinal, state.now)
+            step.messages.append((source, view.message_ordinal))
+        elif self._is_for_us(view):
+            incoming = self._sequence(change, arrival)
+            touched[incoming] = None
+            if not self._is_next(step, incoming, view):
+                return
+        if not self._is_for_us(view):
+            self._forward(change, view)
+            return
+        queue = self._find(view)
+        reason = self._reason(queue, view)
+        if reason:
+            self._reject(change, view, reason)
+            return
+        assert queue is not None, "there is a reason otherwise"
+        packet, flags = view.packet, view.user_flags
+        notices.put_packet(
+            state, change, queue, packet, view.base_flags & 7, recoverable=flags & 0x60 != 0
+        )
+        notices.arrived(state, change, view)
+        if view.traced:
+            tracing.report(state, change, view)
+
+    def _sequence(self, change: Change, arrival: Arrival) -> Incoming:
+        """The sequence of a message, and where its sender is."""
+        state, view = self._state, arrival.view
+        key = state.sequences.key_of(view.packet[16:32], view.destination_type, view.destination)
+        incoming = state.sequences.get(key)
+        incoming.last_access = state.now
+        if view.destination_type == DIRECT and incoming.address != arrival.address:
+            incoming.address = arrival.address
+            change.entries.append(records.sequence(pack_sequence(incoming, *incoming.settled)))
+        return incoming
+
+    def _is_next(self, step: ArriveStep, incoming: Incoming, view: MessageView) -> bool:
+        """[MS-MQQB] 3.1.5.8.6: whether a message is the next of its sequence; it is taken, then."""
+        number = view.tx_sequence_number
+        if not incoming.accepts(view.tx_sequence_id, number, view.previous_tx_sequence_number):
+            incoming.rejects += 1
+            return False
+        incoming.rejects = 0
+        step.sequences.setdefault(incoming, (incoming.sequence_id, incoming.number))
+        incoming.sequence_id, incoming.number = view.tx_sequence_id, number
+        return True
+
+    def _find(self, view: MessageView) -> Queue | None:
+        """[MS-MQQB] 3.1.5.8.5: the queue that a message is for; a direct name led here, so its
+        computer is this one, whatever it is called there.
+        """
+        state, kind = self._state, view.destination_type
+        if kind == DIRECT:
+            name = notices.name_of_destination(view)
+            return state.find(name.path_name().on(".")) if isinstance(name, DirectName) else None
+        if kind == PUBLIC:
+            identifier = UUID(bytes_le=view.destination)
+            for queue in state.queues.values():
+                if queue.properties.identifier == identifier:
+                    return queue
+            return None
+        if kind == PRIVATE_ON_DESTINATION:
+            return state.queues.get(int.from_bytes(view.destination, "little"))
+        return None
+
+    def _reason(self, queue: Queue | None, view: MessageView) -> int:
+        """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.8, 3.1.7.1.2: why a message cannot be taken; 0 if it can."""
+        if queue is None or queue.closing or queue.properties.kind is not QueueKind.PRIVATE:
+            return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
+        if view.transactional != queue.properties.transactional:
+            if view.transactional:
+                return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q
+            return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG
+        if self._is_late(view):
+            return MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+        if not queue.has_room(len(view.packet)):
+            return MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA
+        return _insecurity(queue, view)
+
+    def _is_late(self, view: MessageView) -> bool:
+        """[MS-MQQB] 3.1.7.1.2: whether a message took longer than it was given."""
+        lifetime = view.time_to_reach_queue
+        return lifetime != INFINITE and self._state.now - view.sent_time > lifetime
+
+    def _reject(self, change: Change, view: MessageView, reason: int) -> None:
+        """A message is not taken; its sender is told as far as it wanted."""
+        state = self._state
+        if view.acknowledgments & notices.NEGATIVE_ARRIVAL:
+            notices.acknowledge(state, change, view, reason)
+        notices.finally_told(state, change, view, reason)
+        kept = (
+            MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
+            MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
+        )
+        if reason in kept and not view.transactional:
+            notices.bury(state, change, view, reason, NO_NOTE)
+
+    def _forward(self, change: Change, view: MessageView) -> None:
+        """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.5: a message for another queue manager goes on its way."""
+        state = self._state
+        name = notices.name_of_destination(view)
+        reason = 0
+        if not self.forwards or name is None:
+            reason = int(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
+        elif view.hop_count >= HOPS_MAX:
+            reason = MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
+        elif self._is_late(view):
+            reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+        if reason or name is None:
+            self._reject(change, view, reason)
+            return
+        target = outgoing.reach(state, change, name)
+        assert target is not None, "it is for somebody else"
+        moved = MessageView(one_hop_further(view))
+        notices.put(state, change, target, moved)
+        if view.traced:
+            tracing.report(state, change, moved)
+
+
+def _insecurity(queue: Queue, view: MessageView) -> int:
+    """[MS-MQQB] 3.1.5.8.3: what cannot be opened or proved here is not taken; 0 if all is well."""
+    if view.privacy_level:
+        return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+    if queue.properties.authenticate:
+        return MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
+    try:
+        check_secured(queue, view)
+    except MessageQueueError:
+        return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
+    return 0
+
+
+def _to_order_queue(name: bytes) -> bool:
+    return name.decode("utf-16-le", "surrogatepass").lower().endswith(_ORDER_QUEUE_END)

@@ -1,0 +1,268 @@
+"""[MS-MQQB] 3.1.5.5, 3.1.5.6, 3.1.5.7, 3.1.7.1: messages leave for other queue managers.
+
+What is to be sent is handed out in order. A message stays in its outgoing queue until the other
+side has it: a session acknowledgment ends express and recoverable ones, an OrderAck transactional
+ones, and a FinalAck those whose sender wants a copy of them in a journal or dead-letter queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Final
+
+from merq.engine import notices, tracing
+from merq.engine.changes import Change, RemoveManyStep
+from merq.engine.positions import AVAILABLE, NEVER, PURGE_PENDING, Place
+from merq.engine.queue import NO_NOTE, Queue
+from merq.engine.state import State
+from merq.engine.transfer import LANES, Departure, Transfer, Unordered
+from merq.model.message_class import MessageClass
+from merq.wire.build import with_previous
+from merq.wire.view import MessageView
+
+IN_DOUBT_S: Final = 6 * 3600
+"""A message that was transmitted and not acknowledged is given up this long after its time: until
+then the other side may still say what became of it."""
+
+SEQUENCES_MAX: Final = 100_000
+"""Sequences of which it is remembered whose they are."""
+
+UNDER_WAY_S: Final = 60
+"""What is on its way when it would be given up is looked at again after this time."""
+
+ROWS: Final = 256
+_LANE_SHIFT: Final = 56
+_TRANSACTION_BYTE: Final = 0x10
+_JOURNALING: Final = 0x03
+
+
+class Departures:
+    """What leaves."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._doubtful: list[tuple[int, int, int]] = []
+        self._sequences: dict[int, Queue] = {}
+        self.in_doubt_s = IN_DOUBT_S
+
+    # Out.
+
+    def next(self, queue: Queue, most: int, most_bytes: int) -> list[Departure]:
+        """The next messages to send, in order; they are under way from now on.
+
+        At least one if there is any, whatever its size.
+        """
+        transfer = queue.transfer
+        assert transfer is not None, "only outgoing queues send"
+        found: list[Departure] = []
+        size = 0
+        for lane in range(LANES):
+            while len(found) < most and size < most_bytes:
+                rows = queue.positions.rows_behind(
+                    transfer.sent_up_to[lane], min(most - len(found), ROWS)
+                )
+                if not rows or rows[0].lookup_id >> _LANE_SHIFT != lane:
+                    break
+                for place in rows:
+                    if place.lookup_id >> _LANE_SHIFT != lane or size >= most_bytes:
+                        break
+                    going = self._depart(queue, transfer, place)
+                    if going is not None:
+                        found.append(going)
+                        size += len(going.packet)
+                    elif not transfer.holds(place.lookup_id):
+                        return found  # nothing may overtake it
+        return found
+
+    def _depart(self, queue: Queue, transfer: Transfer, place: Place) -> Departure | None:
+        """A message is on its way, or passed over; or neither, then it has to wait."""
+        lookup_id = place.lookup_id
+        if lookup_id in transfer.awaiting_final or not self._may_go(transfer, place):
+            transfer.passed(lookup_id)
+            return None
+        packet = self._state.readable(place)
+        if packet is None:
+            transfer.passed(lookup_id)  # who looks at it is told what is wrong
+            return None
+        is_traced = packet[3] & 1 != 0
+        is_recoverable = packet[60] & 0x60 != 0
+        if not packet[62] & _TRANSACTION_BYTE or packet[16:32] != self._state.source:
+            transfer.passed(lookup_id)
+            return Departure(
+                lookup_id, packet, is_recoverable, is_ordered=False, is_traced=is_traced
+            )
+        view = MessageView(packet)
+        sequence_id, number = view.tx_sequence_id, view.tx_sequence_number
+        waiting = transfer.unordered
+        is_new = not waiting or waiting[-1].lookup_id < lookup_id
+        if is_new and waiting and waiting[-1].sequence_id != sequence_id:
+            return None  # a new sequence begins when the one before it has arrived
+        previous = transfer.previous[1] if transfer.previous[0] == sequence_id else 0
+        transfer.previous = (sequence_id, number)
+        if is_new:
+            self._know(sequence_id, queue)
+            wants_final = packet[61] & _JOURNALING != 0
+            waiting.append(Unordered(sequence_id, number, lookup_id, wants_final))
+        transfer.passed(lookup_id)
+        packet = with_previous(view, previous)
+        return Departure(
+            lookup_id, packet, is_recoverable=True, is_ordered=True, is_traced=is_traced
+        )
+
+    def _know(self, sequence_id: int, queue: Queue) -> None:
+        """A sequence is of this queue, for when somebody speaks of it."""
+        known = self._sequences
+        if sequence_id not in known:
+            known[sequence_id] = queue
+            if len(known) > SEQUENCES_MAX:
+                del known[next(iter(known))]
+
+    def _may_go(self, transfer: Transfer, place: Place) -> bool:
+        """[MS-MQQB] 3.1.7.1.2: what has expired is not sent, unless the other side may have it."""
+        if place.state != AVAILABLE:
+            return False
+        expired = place.expires != NEVER and place.expires < self._state.now
+        return not expired or transfer.may_have_arrived(place.lookup_id)
+
+    def rewind(self, queue: Queue) -> None:
+        """[MS-MQQB] 3.1.5.9, 3.1.6.5: what is under way from a queue is to be sent again."""
+        assert queue.transfer is not None, "only outgoing queues send"
+        queue.transfer.rewind()
+        for lookup_id in list(queue.expired):
+            self._doubt(queue, lookup_id)
+        if queue.positions.count:
+            self._state.outbound[queue] = None
+
+    def trace(self, packets: Iterable[bytes], next_hop: str) -> None:
+        """[MS-MQQB] 3.1.7.1.7: messages that are traced leave for the next hop."""
+        change = Change()
+        for packet in packets:
+            tracing.report(self._state, change, MessageView(packet), next_hop)
+        if change.steps:
+            self._state.submit(change)
+
+    # Done.
+
+    def acknowledged(self, queue: Queue, lookup_ids: Iterable[int]) -> None:
+        """[MS-MQQB] 3.1.5.5.2 to 3.1.5.5.4: the other side has these, and not by OrderAck."""
+        change = Change()
+        gone: list[int] = []
+        for lookup_id in lookup_ids:
+            place = queue.positions.get(lookup_id)
+            if place is None or place.state == PURGE_PENDING:
+                continue
+            packet = self._state.readable(place)
+            if packet is not None and packet[61] & 2 and packet[16:32] == self._state.source:
+                notices.delivered(self._state, change, MessageView(packet))
+            self._go(change, queue, place, gone)
+        self._submit(change, queue, gone)
+
+    def _go(self, change: Change, queue: Queue, place: Place, gone: list[int]) -> None:
+        queue.positions.set_state(place.lookup_id, PURGE_PENDING)
+        notices.take_of_many(change, queue, place)
+        gone.append(place.lookup_id)
+
+    def _submit(self, change: Change, queue: Queue, gone: list[int]) -> None:
+        if gone:
+            change.steps.append(RemoveManyStep(queue, gone))
+            self._state.submit(change)
+
+    def ordered(self, sequence_id: int, number: int) -> Queue | None:
+        """[MS-MQQB] 3.1.5.6: an OrderAck: messages up to this number have arrived in order.
+
+        Gives the queue whose sequence it is, if there is one.
+        """
+        queue = self._sequences.get(sequence_id)
+        if queue is None or queue.transfer is None:
+            return None  # it is sent again, then, and acknowledged again
+        transfer = queue.transfer
+        transfer.last_ack_time = self._state.now
+        transfer.last_ack_count += 1
+        transfer.last_ack = max(transfer.last_ack, (sequence_id, number))
+        change = Change()
+        gone: list[int] = []
+        waiting = transfer.unordered
+        while waiting and (waiting[0].sequence_id, waiting[0].number) <= (sequence_id, number):
+            done = waiting.popleft()
+            transfer.ordered_up_to = max(transfer.ordered_up_to, done.lookup_id)
+            place = queue.positions.get(done.lookup_id)
+            if place is None or place.state == PURGE_PENDING:
+                continue
+            if done.wants_final:
+                transfer.awaiting_final.add(done.lookup_id)
+            else:
+                self._go(change, queue, place, gone)
+        self._submit(change, queue, gone)
+        self._state.outbound[queue] = None
+        return queue
+
+    def finished(self, sequence_id: int, message_id: bytes, reason: int) -> None:
+        """[MS-MQQB] 3.1.5.7: a FinalAck: what became of one message in the end."""
+        key = self._state.known_key_of(message_id)
+        if key is None:
+            return
+        known = self._sequences.get(sequence_id)
+        # After a restart it is not known whose sequence it was.
+        for queue in self._state.queues.values() if known is None else (known,):
+            transfer = queue.transfer
+            lookup_id = None if transfer is None else queue.by_message_id.get(key)
+            place = None if lookup_id is None else queue.positions.get(lookup_id)
+            if transfer is None or place is None or place.state == PURGE_PENDING:
+                continue
+            transfer.awaiting_final.discard(place.lookup_id)
+            self._finish(queue, place, reason)
+            return
+
+    def _finish(self, queue: Queue, place: Place, reason: int) -> None:
+        change = Change()
+        packet = self._state.readable(place)
+        if packet is not None:
+            view = MessageView(packet)
+            if reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE:
+                notices.delivered(self._state, change, view)
+            else:
+                note = queue.notes.get(place.lookup_id, NO_NOTE)
+                notices.bury(self._state, change, view, reason, note)
+        gone: list[int] = []
+        self._go(change, queue, place, gone)
+        self._submit(change, queue, gone)
+
+    # Expiry of what may have arrived.
+
+    def keeps(self, queue: Queue, lookup_id: int) -> bool:
+        """Whether a message whose time has run out stays, because the other side may have it."""
+        transfer = queue.transfer
+        if transfer is None or not transfer.may_have_arrived(lookup_id):
+            return False
+        if not transfer.holds(lookup_id):
+            self._doubt(queue, lookup_id)
+        return True
+
+    def _doubt(self, queue: Queue, lookup_id: int) -> None:
+        place = queue.positions.get(lookup_id)
+        if place is not None and place.state == AVAILABLE:
+            until = place.expires + self.in_doubt_s
+            heappush(self._doubtful, (until, queue.number, lookup_id))
+
+    def next_deadline(self) -> int | None:
+        """When something that may have arrived is to be given up."""
+        return self._doubtful[0][0] if self._doubtful else None
+
+    def given_up(self, now: int) -> list[tuple[Queue, Place]]:
+        """Messages that nobody said anything about for too long."""
+        found = []
+        while self._doubtful and self._doubtful[0][0] < now:
+            _, number, lookup_id = heappop(self._doubtful)
+            queue = self._state.queues.get(number)
+            place = None if queue is None else queue.positions.get(lookup_id)
+            if queue is None or place is None or place.state != AVAILABLE:
+                continue
+            transfer = queue.transfer
+            assert transfer is not None, "only outgoing queues have something in doubt"
+            if transfer.holds(lookup_id) and lookup_id not in transfer.awaiting_final:
+                heappush(self._doubtful, (now + UNDER_WAY_S, number, lookup_id))
+                continue
+            transfer.awaiting_final.discard(lookup_id)
+            found.append((queue, place))
+        return found

@@ -1,0 +1,213 @@
+"""[MS-MQQB] 3.1.1.3, 3.1.1.5, 3.1.5.8.1, 3.1.5.8.6: what came from other queue managers already.
+
+Transactional messages are told by their sequences: a queue manager has one for each name that it
+sends to, so that is what they are kept by. Others are told by their identifiers, of which each
+queue manager's latest are remembered.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+HISTORY_SIZE: Final = 10_000
+"""[MS-MQQB] 3.1.1.3: identifiers remembered of each queue manager; Windows remembers as many."""
+
+HISTORY_SOURCES_MAX: Final = 10_000
+"""Queue managers whose identifiers are remembered; the one longest silent is forgotten."""
+
+HISTORY_LIFETIME_S: Final = 30 * 60
+"""[MS-MQQB] 3.1.2.8: how long an identifier is remembered."""
+
+SEQUENCES_MAX: Final = 1_000_000
+"""Names and senders whose sequences are kept."""
+
+_KEYS_MAX: Final = 4096
+_SEQUENCE: Final = struct.Struct("<16sQIIH")
+_ENTRY: Final = struct.Struct("<II")
+
+
+class SequenceKey(NamedTuple):
+    """Who sends, and the name that it sends to, in one spelling."""
+
+    source: bytes
+    name: str
+
+
+class Incoming:
+    """[MS-MQDMPR] 3.1.1.5: how far a sequence from another queue manager is.
+
+    Attributes:
+        key: Whose it is, and where to.
+        sequence_id: The sequence, 0 before the first message.
+        number: The last message that was accepted, or decided on.
+        settled: Both, as far as it is durable: what may be acknowledged.
+        address: Where the sender was, for acknowledgments of direct names; else empty.
+        rejects: Messages that were not accepted since the last that was.
+        last_access: When the last one came, in seconds since 1970.
+    """
+
+    __slots__ = (
+        "address",
+        "key",
+        "last_access",
+        "number",
+        "rejects",
+        "sequence_id",
+        "settled",
+    )
+
+    def __init__(self, key: SequenceKey) -> None:
+        self.key = key
+        self.sequence_id = 0
+        self.number = 0
+        self.settled = (0, 0)
+        self.address = ""
+        self.rejects = 0
+        self.last_access = 0
+
+    def accepts(self, sequence_id: int, number: int, previous: int) -> bool:
+        """[MS-MQQB] 3.1.5.8.6: whether a message is the next one, after gaps that are allowed."""
+        if sequence_id == self.sequence_id:
+            return number > self.number and previous <= self.number
+        return sequence_id > self.sequence_id and previous == 0
+
+
+class Sequences:
+    """All sequences that come here."""
+
+    __slots__ = ("_by_key", "_names")
+
+    def __init__(self) -> None:
+        self._by_key: dict[SequenceKey, Incoming] = {}
+        self._names: dict[tuple[int, bytes], str] = {}
+
+    def key_of(self, source: bytes, kind: int, name: bytes) -> SequenceKey:
+        """The key for a sender and a name as it lies in the packet."""
+        folded = self._names.get((kind, name))
+        if folded is None:
+            if len(self._names) >= _KEYS_MAX:
+                self._names.clear()
+            folded = name.hex()
+            if kind == 7:
+                folded = name.decode("utf-16-le", "surrogatepass").lower()
+            self._names[kind, name] = folded = f"{kind}:{folded}"
+        return SequenceKey(source, folded)
+
+    def find(self, key: SequenceKey) -> Incoming | None:
+        """How far a sequence is, if anything of it ever came."""
+        return self._by_key.get(key)
+
+    def get(self, key: SequenceKey) -> Incoming:
+        """How far a sequence is; it is known from now on."""
+        found = self._by_key.get(key)
+        if found is None:
+            found = self._by_key[key] = Incoming(key)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def all(self) -> list[Incoming]:
+        """All of them."""
+        return list(self._by_key.values())
+
+    def learn(self, key: SequenceKey, sequence_id: int, number: int) -> None:
+        """A message was accepted, as the log says."""
+        found = self.get(key)
+        if (sequence_id, number) > (found.sequence_id, found.number):
+            found.sequence_id, found.number = sequence_id, number
+            found.settled = (sequence_id, number)
+
+
+def pack_sequence(incoming: Incoming, sequence_id: int, number: int) -> bytes:
+    """A sequence as the log keeps it."""
+    address = incoming.address.encode("ascii", "replace")
+    head = _SEQUENCE.pack(
+        incoming.key.source, sequence_id, number, incoming.last_access, len(address)
+    )
+    return head + address + incoming.key.name.encode("utf-8", "surrogatepass")
+
+
+def unpack_sequence(data: bytes, sequences: Sequences) -> None:
+    """Takes what `pack_sequence` wrote."""
+    source, sequence_id, number, last_access, size = _SEQUENCE.unpack_from(data)
+    at = _SEQUENCE.size
+    name = data[at + size :].decode("utf-8", "surrogatepass")
+    key = SequenceKey(source, name)
+    sequences.learn(key, sequence_id, number)
+    found = sequences.get(key)
+    found.address = data[at : at + size].decode("ascii")
+    found.last_access = last_access
+
+
+class Recent:
+    """[MS-MQQB] 3.1.1.3: the MessageIDHistoryTable, by queue manager.
+
+    Attributes:
+        size: How many identifiers are remembered of each.
+        lifetime_s: For how long.
+    """
+
+    __slots__ = ("_by_source", "lifetime_s", "size")
+
+    def __init__(self, size: int = HISTORY_SIZE, lifetime_s: int = HISTORY_LIFETIME_S) -> None:
+        self.size = size
+        self.lifetime_s = lifetime_s
+        self._by_source: OrderedDict[bytes, OrderedDict[int, int]] = OrderedDict()
+
+    def seen(self, source: bytes, ordinal: int, now: int) -> bool:
+        """[MS-MQQB] 3.1.5.8.1: whether a message was here before; if so, that is renewed."""
+        ordinals = self._by_source.get(source)
+        if ordinals is None or ordinal not in ordinals:
+            return False
+        ordinals[ordinal] = now
+        ordinals.move_to_end(ordinal)
+        return True
+
+    def add(self, source: bytes, ordinal: int, now: int) -> None:
+        """[MS-MQQB] 3.1.5.8.2: a message came; the oldest is forgotten if there is no room."""
+        ordinals = self._by_source.get(source)
+        if ordinals is None:
+            ordinals = self._by_source[source] = OrderedDict()
+            if len(self._by_source) > HISTORY_SOURCES_MAX:
+                self._by_source.popitem(last=False)
+        else:
+            self._by_source.move_to_end(source)
+        ordinals[ordinal] = now
+        ordinals.move_to_end(ordinal)
+        while len(ordinals) > self.size:
+            ordinals.popitem(last=False)
+
+    def remove(self, source: bytes, ordinal: int) -> None:
+        """A message did not come to stay."""
+        ordinals = self._by_source.get(source)
+        if ordinals is not None:
+            ordinals.pop(ordinal, None)
+
+    def forget(self, now: int) -> None:
+        """[MS-MQQB] 3.1.6.7: what is too old goes."""
+        oldest = now - self.lifetime_s
+        for source in list(self._by_source):
+            ordinals = self._by_source[source]
+            while ordinals and next(iter(ordinals.values())) < oldest:
+                ordinals.popitem(last=False)
+            if not ordinals:
+                del self._by_source[source]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_source.values()))
+
+    def pack(self) -> list[bytes]:
+        """Each queue manager's identifiers with their times."""
+        return [
+            source + b"".join([_ENTRY.pack(*each) for each in ordinals.items()])
+            for source, ordinals in self._by_source.items()
+        ]
+
+    def unpack(self, data: bytes) -> None:
+        """Takes one piece that `pack` made."""
+        source = data[:16]
+        for ordinal, time in _ENTRY.iter_unpack(data[16:]):
+            self.add(source, ordinal, time)

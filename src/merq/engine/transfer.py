@@ -1,0 +1,156 @@
+"""[MS-MQDMPR] 3.1.1.3, 3.1.1.4: how far an outgoing queue is with sending what is in it.
+
+All of it is memory but the sequence: what is in doubt after a restart is sent again, and the other
+side knows what it has. A transactional message gets its place in the sequence when it is committed
+and keeps it ([MS-MQQB] 3.1.1.5), so no number has to be remembered that was not written with a
+message.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple
+
+LANES: Final = 8
+_LANE_SHIFT: Final = 56
+
+SEQUENCE_NUMBER_MAX: Final = 0xFFFFFFFF
+
+HISTORY_MAX: Final = 32
+"""Entries of the connection history that are kept; [MS-MQDMPR] 3.1.1.3 sets no limit."""
+
+
+class Departure(NamedTuple):
+    """A message on its way out.
+
+    Attributes:
+        packet: As it travels.
+        is_recoverable: The other side acknowledges it when it has it on its disk.
+        is_ordered: It is one of our own sequence: it stays until its OrderAck comes.
+    """
+
+    lookup_id: int
+    packet: bytes
+    is_recoverable: bool
+    is_ordered: bool
+    is_traced: bool
+
+
+class Unordered(NamedTuple):
+    """A transactional message that was transmitted and has no OrderAck yet."""
+
+    sequence_id: int
+    number: int
+    lookup_id: int
+    wants_final: bool
+
+
+class Attempt(NamedTuple):
+    """[MS-MQDMPR] 3.1.1.3: an entry of the connection history.
+
+    Attributes:
+        status: One of the names that the document has for it.
+        time: Seconds since 1970.
+        error: An HRESULT, or 0.
+        addresses: Where to.
+        text: What was found, for people.
+    """
+
+    status: str
+    time: int
+    error: int
+    addresses: tuple[str, ...]
+    text: str = ""
+
+
+class Transfer:
+    """What an outgoing queue knows about its messages.
+
+    Attributes:
+        sent_up_to: By lane (7 minus priority), the lookup identifier of the last message that is
+            under way; what is behind it waits.
+        ever_sent: The same, since the start; messages up to there may have arrived.
+        sequence_id: The current sequence, 0 before the first.
+        next_number: The number of the next message in it.
+        unordered: Transmitted, and waiting for an OrderAck, in order.
+        awaiting_final: Lookup identifiers of messages that wait for their FinalAck.
+        ordered_up_to: The last message that was acknowledged in order.
+        previous: The place of the message that was sent before, for what is sent next.
+        last_ack: Sequence and number of the last OrderAck.
+        last_ack_time: When it came, in seconds since 1970.
+        last_ack_count: How many came.
+        history: The connection history, the newest last.
+        next_hops: Addresses by which the destination may be reached.
+        resends: How often transactional messages were sent again since the last OrderAck.
+        resend_interval: How long an OrderAck is waited for, in seconds.
+        resend_time: When they are sent again, in seconds since 1970; 0 if nothing waits.
+    """
+
+    __slots__ = (
+        "awaiting_final",
+        "ever_sent",
+        "history",
+        "last_ack",
+        "last_ack_count",
+        "last_ack_time",
+        "next_hops",
+        "next_number",
+        "ordered_up_to",
+        "previous",
+        "resend_interval",
+        "resend_time",
+        "resends",
+        "sent_up_to",
+        "sequence_id",
+        "unordered",
+    )
+
+    def __init__(self) -> None:
+        self.sent_up_to = [(lane << _LANE_SHIFT) - 1 for lane in range(LANES)]
+        self.ever_sent = list(self.sent_up_to)
+        self.sequence_id = 0
+        self.next_number = 1
+        self.unordered: deque[Unordered] = deque()
+        self.awaiting_final: set[int] = set()
+        self.ordered_up_to = self.sent_up_to[-1]
+        self.previous = (0, 0)
+        self.last_ack = (0, 0)
+        self.last_ack_time = 0
+        self.last_ack_count = 0
+        self.history: deque[Attempt] = deque(maxlen=HISTORY_MAX)
+        self.next_hops: tuple[str, ...] = ()
+        self.resends = 0
+        self.resend_interval = 0
+        self.resend_time = 0
+
+    def holds(self, lookup_id: int) -> bool:
+        """Whether a message is under way, so that only the other side knows what becomes of it."""
+        return lookup_id <= self.sent_up_to[lookup_id >> _LANE_SHIFT]
+
+    def may_have_arrived(self, lookup_id: int) -> bool:
+        """Whether a message was transmitted since the start, be it long ago."""
+        return lookup_id <= self.ever_sent[lookup_id >> _LANE_SHIFT]
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether anything was sent since the last rewind."""
+        return any(sent != (lane << _LANE_SHIFT) - 1 for lane, sent in enumerate(self.sent_up_to))
+
+    def rewind(self) -> None:
+        """[MS-MQQB] 3.1.3.2, 3.1.6.5: what was not acknowledged is to be sent again, in order."""
+        for lane in range(LANES):
+            self.sent_up_to[lane] = (lane << _LANE_SHIFT) - 1
+        self.sent_up_to[-1] = max(self.sent_up_to[-1], self.ordered_up_to)
+        self.previous = (0, 0)
+
+    def passed(self, lookup_id: int) -> None:
+        """A message is on its way."""
+        lane = lookup_id >> _LANE_SHIFT
+        self.sent_up_to[lane] = lookup_id
+        self.ever_sent[lane] = max(self.ever_sent[lane], lookup_id)
+
+    def restored(self, sequence_id: int, next_number: int) -> None:
+        """The sequence goes on from here, if it is not behind already."""
+        self.sequence_id, self.next_number = max(
+            (self.sequence_id, self.next_number), (sequence_id, next_number)
+        )

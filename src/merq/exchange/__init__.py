@@ -1,0 +1,8 @@
+"""Messages between queue managers: which way they go, and what became of them. No I/O."""
+
+from merq.exchange.exchange import Exchange
+from merq.exchange.links import Link
+from merq.exchange.routes import Peer, Peers
+from merq.exchange.settings import ExchangeSettings
+
+__all__ = ["Exchange", "ExchangeSettings", "Link", "Peer", "Peers"]

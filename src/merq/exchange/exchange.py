@@ -1,0 +1,216 @@
+"""The exchange: everything between this queue manager and others, without I/O.
+
+Bytes, connections and the time go in. What is to be done comes out as plain attributes: links to be
+written to or closed (`dirty`), to be dialled (`dialing`), host names to be looked up (`lookups`).
+An event loop drives it, and so does the simulator.
+"""
+
+from __future__ import annotations
+
+from merq.engine.changes import Answer
+from merq.exchange import lines
+from merq.exchange.inbound import REQUEST, Inbound
+from merq.exchange.links import Link
+from merq.exchange.outbound import Outbound
+from merq.exchange.routes import NULL_GUID, Peers
+from merq.exchange.settings import ExchangeSettings
+from merq.exchange.switchboard import Switchboard
+from merq.host import Host
+from merq.protocol.binary.session import Session, SessionState
+
+
+class Exchange:
+    """[MS-MQQB] 3.1: sessions with other queue managers, and the messages that go through them."""
+
+    def __init__(
+        self, host: Host, settings: ExchangeSettings | None = None, peers: Peers | None = None
+    ) -> None:
+        self.settings = settings or ExchangeSettings()
+        self._host = host
+        self._board = Switchboard(host, self.settings, peers or Peers())
+        self.outbound = Outbound(self._board)
+        self.inbound = Inbound(self._board, self.outbound)
+        engine = host.engine
+        engine.arrivals.forwards = self.settings.forwards
+        engine.departures.in_doubt_s = self.settings.in_doubt_s
+        engine.state.sends_insecure_nacks = self.settings.insecure_nacks
+        engine.state.known_places.update(self._board.peers.places)
+        engine.state.recent.size = self.settings.history_size
+        engine.state.recent.lifetime_s = self.settings.history_s
+        # [MS-MQQB] 3.1.4.1: what waits from before is sent.
+        for queue in engine.outgoing_queues():
+            engine.state.outbound[queue] = None
+
+    def __len__(self) -> int:
+        return len(self._board)
+
+    @property
+    def dirty(self) -> dict[Link, None]:
+        """Links that have something to be written, or are to be closed."""
+        return self._board.dirty
+
+    @property
+    def links(self) -> list[Link]:
+        """All links."""
+        return self._board.links()
+
+    def take_dialing(self) -> list[Link]:
+        """Links that are to be connected."""
+        dialing, self._board.dialing = self._board.dialing, []
+        return dialing
+
+    def take_lookups(self) -> list[str]:
+        """Host names whose addresses are to be looked up."""
+        lookups, self.outbound.lookups = self.outbound.lookups, []
+        return lookups
+
+    def take_told(self) -> list[tuple[str, dict[str, object]]]:
+        """What happened that people may want to know."""
+        told, self._board.told = self._board.told, []
+        return told
+
+    @staticmethod
+    def is_ours(answer: Answer) -> bool:
+        """Whether an answer of the engine is for `take`."""
+        return answer.request & REQUEST != 0
+
+    # Connections.
+
+    def accepted(self, address: str, now: float) -> Link | None:
+        """[MS-MQQB] 3.1.5.10: somebody has connected; None if there are too many."""
+        if self.settings.hardened or not self._host.engine.state.connection_active:
+            return None
+        link = self._board.accept(address)
+        if isinstance(link, str):
+            self._board.tell("a connection was refused", peer=address, reason=link)
+            return None
+        link.session = Session(
+            self._host.engine.state.guid, self.settings.session, now, is_initiator=False
+        )
+        return link
+
+    def connected(self, link: Link, now: float, *, pinged: bool = False) -> None:
+        """A link that was dialled is connected."""
+        link.session = Session(
+            self._host.engine.state.guid,
+            self.settings.session,
+            now,
+            is_initiator=True,
+            remote_guid=link.expected,
+            is_direct=link.expected == NULL_GUID,
+            pinged=pinged,
+        )
+        if link.collect():
+            self._board.dirty[link] = None
+
+    def dial_failed(
+        self, link: Link, text: str, now: float, status: str = lines.SOCKET_CONNECT_FAILURE
+    ) -> None:
+        """A link that was dialled could not be connected."""
+        self._board.remove(link)
+        self._board.tell("no connection", peer=link.address, reason=text)
+        self.outbound.failed(link, status, text, now)
+
+    def looked_up(self, host: str, addresses: list[str], now: float, text: str = "") -> None:
+        """The addresses of a host, or why there are none."""
+        self.outbound.looked_up(host, addresses, text, now)
+
+    def received(self, link: Link, data: bytes, now: float) -> None:
+        """Bytes came."""
+        session = link.session
+        if session is None or link.closing:
+            return
+        before = session.state
+        session.receive_data(data, now)
+        if session.state is not before:
+            self._advanced(link, session.state, now)
+        self.inbound.came(link)
+        if session.acknowledged:
+            tokens, session.acknowledged = session.acknowledged, []
+            self.outbound.acknowledged(tokens)
+        self._settle(link)
+
+    def _advanced(self, link: Link, state: SessionState, now: float) -> None:
+        guid = link.remote_guid
+        if guid == self._host.engine.state.guid:
+            self._board.close(
+                link,
+                "the other side is this queue manager itself: if this computer has that name, let "
+                "the settings say so",
+            )
+        elif state is SessionState.WAITING_CPR_MSG:
+            self.outbound.established(link)
+        elif state is SessionState.OPEN:
+            self._board.peers.learned[guid] = link.address
+            self._board.tell(
+                "session open", peer=link.address, queue_manager=guid, ours=link.is_outgoing
+            )
+            link.was_open = True
+            self.outbound.opened(link, now)
+
+    def _settle(self, link: Link) -> None:
+        session = link.session
+        assert session is not None, "it was asked before"
+        if session.closing:
+            self._board.close(link, session.closing)
+        if link.collect():
+            self._board.dirty[link] = None
+
+    def is_paused(self, link: Link) -> bool:
+        """Whether nothing should be read from a link for now."""
+        session = link.session
+        return self.inbound.is_full or (session is not None and session.is_congested)
+
+    def written(self, link: Link, now: float) -> None:
+        """What was to be written to a link is gone: more may be sent."""
+        if link.ready and link.is_open:
+            self.outbound.pump(link, now)
+
+    def lost(self, link: Link, reason: str, now: float) -> None:
+        """[MS-MQQB] 3.1.7.3: a connection is gone."""
+        if link.is_lost:
+            return
+        self._board.remove(link)
+        reason = link.closing or reason
+        if link.session is not None:
+            link.session.close(reason)
+        learned = self._board.peers.learned
+        is_only = self._board.find(link.address, link.remote_guid) is None
+        if learned.get(link.remote_guid) == link.address and is_only:
+            del learned[link.remote_guid]
+        what = "session closed" if link.was_open else "no session"
+        self._board.tell(what, peer=link.address, reason=reason)
+        if link.is_outgoing and not link.was_open:
+            self.outbound.failed(link, lines.CONNECTION_REFUSED, reason, now)
+        else:
+            self.outbound.lost(link, reason, now)
+
+    # Turns.
+
+    def go_on(self, now: float) -> None:
+        """Takes what has come and sends what waits; the host is to be performed after it."""
+        self.inbound.go_on(now)
+        self.outbound.go_on(now)
+
+    def take(self, answer: Answer, now: float) -> None:
+        """An answer of the engine."""
+        self.inbound.take(answer, now)
+
+    def next_deadline(self) -> float | None:
+        """When `tick` has something to do next."""
+        times = [self.outbound.next_deadline(), self.inbound.next_deadline()]
+        times += [
+            link.session.next_deadline()
+            for link in self._board.links()
+            if link.session is not None and not link.closing
+        ]
+        return min((each for each in times if each is not None), default=None)
+
+    def tick(self, now: float) -> None:
+        """[MS-MQQB] 3.1.6: what is due happens."""
+        for link in self._board.links():
+            if link.session is not None and not link.closing:
+                link.session.tick(now)
+                self._settle(link)
+        self.inbound.tick(now)
+        self.outbound.tick(now)

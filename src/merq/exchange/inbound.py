@@ -1,0 +1,147 @@
+"""[MS-MQQB] 3.1.5.6 to 3.1.5.8, 3.1.6.9: messages in, all that came together as one change."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from merq.engine.arriving import Arrival
+from merq.engine.changes import Answer, Change
+from merq.engine.incoming import Incoming
+from merq.engine.notices import order_told
+from merq.errors import MessageQueueError
+from merq.exchange.links import Link
+from merq.exchange.outbound import Outbound
+from merq.exchange.switchboard import Switchboard
+from merq.wire.view import MessageView
+
+ARRIVALS_MAX: Final = 4096
+"""Messages that are taken with one change."""
+
+REQUEST: Final = 1 << 63
+"""The engine knows our requests by this bit."""
+
+
+class _Told:
+    """When the sender of a sequence was told last how far it is, and when it will be next."""
+
+    __slots__ = ("due", "last", "number")
+
+    def __init__(self, now: float) -> None:
+        self.due: float | None = None
+        self.last = now
+        self.number = 0
+
+
+class Inbound:
+    """What comes."""
+
+    def __init__(self, board: Switchboard, outbound: Outbound) -> None:
+        self._board = board
+        self._outbound = outbound
+        self._engine = board.host.engine
+        self._inbox: deque[tuple[Link, list[MessageView]]] = deque()
+        self._request = 0
+        self._taken: list[tuple[Link, int]] = []
+        self._sequences: list[Incoming] = []
+        self._told: dict[Incoming, _Told] = {}
+        self._forget_at = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing can be taken for now, so that nothing should be read."""
+        return self._engine.state.throttled
+
+    def came(self, link: Link) -> None:
+        """Messages came through a connection."""
+        assert link.session is not None, "it has received something"
+        if link.session.arrived:
+            self._inbox.append((link, link.session.arrived))
+            link.session.arrived = []
+
+    def go_on(self, now: float) -> None:
+        """Takes what has come, unless what was taken before is still under way."""
+        while self._inbox and not self._request and not self.is_full:
+            self._take_some(now)
+
+    def _take_some(self, now: float) -> None:
+        arrivals: list[Arrival] = []
+        while self._inbox and len(arrivals) < ARRIVALS_MAX:
+            link, views = self._inbox.popleft()
+            if link.is_lost or link.closing:
+                continue  # it comes again
+            self._taken.append((link, len(views)))
+            arrivals += [Arrival(view, link.address) for view in views]
+        if not arrivals:
+            return
+        self._request = REQUEST | 1
+        arrived = self._engine.arrivals.arrive(self._request, arrivals)
+        self._sequences = arrived.sequences
+        for queue in arrived.ordered:
+            self._outbound.ordered(queue, now)
+        if arrived.refusal:
+            self._refuse(arrived.taken, arrived.refusal)
+
+    def _refuse(self, count: int, reason: str) -> None:
+        """[MS-MQQB] 3.1.5.8.8: whose messages find no room has its session closed."""
+        taken: list[tuple[Link, int]] = []
+        for link, size in self._taken:
+            some = min(size, count)
+            count -= some
+            taken.append((link, some))
+            if some < size:
+                self._board.close(link, f"its messages cannot be taken: {reason}")
+        self._taken = taken
+
+    def take(self, answer: Answer, now: float) -> None:
+        """What was taken is durable, or could not be."""
+        assert answer.request == self._request, "one change is under way at a time"
+        self._request = 0
+        taken, self._taken = self._taken, []
+        sequences, self._sequences = self._sequences, []
+        if isinstance(answer.result, MessageQueueError):
+            for link, _ in taken:
+                self._board.close(link, f"its messages cannot be kept: {answer.result}")
+            return
+        for link, count in taken:
+            if not link.is_lost and link.session is not None:
+                link.session.handled(count, now)
+                if link.collect():
+                    self._board.dirty[link] = None
+        for incoming in sequences:
+            self._schedule(incoming, now)
+
+    # OrderAcks.
+
+    def _schedule(self, incoming: Incoming, now: float) -> None:
+        """[MS-MQQB] 3.1.5.8.6: the order ack send timer, and when it is started again."""
+        settings = self._board.settings
+        told = self._told.get(incoming)
+        if told is None:
+            told = self._told[incoming] = _Told(now)
+        if incoming.settled[1] - told.number >= settings.order_ack_every:
+            told.due = now
+        elif told.due is None or now - told.last < settings.order_ack_max_s:
+            told.due = now + settings.order_ack_s
+
+    def next_deadline(self) -> float | None:
+        """When `tick` has something to do next."""
+        due = [each.due for each in self._told.values() if each.due is not None]
+        return min(due, default=None)
+
+    def tick(self, now: float) -> None:
+        """[MS-MQQB] 3.1.6.9, 3.1.6.7: senders are told how far they are; old identifiers go."""
+        change = Change()
+        for incoming, told in self._told.items():
+            if told.due is not None and now >= told.due:
+                told.due = None
+                told.last = now
+                told.number = incoming.settled[1]
+                order_told(self._engine.state, change, incoming)
+        if change.steps:
+            self._engine.state.submit(change)
+        state = self._engine.state
+        if state.now >= self._forget_at:
+            self._forget_at = state.now + state.recent.lifetime_s
+            state.recent.forget(state.now)
+            self._told = {each: told for each, told in self._told.items() if told.due is not None}

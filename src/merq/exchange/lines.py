@@ -1,0 +1,82 @@
+"""[MS-MQQB] 3.1.5.2, 3.1.5.9, 3.1.6.1, 3.1.6.5: an outgoing queue looks for its way out."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from merq.engine.queue import Queue
+from merq.engine.transfer import Attempt, Transfer
+from merq.exchange.links import Link
+from merq.exchange.routes import NULL_GUID
+from merq.model.names import FormatName, parse_format_name
+from merq.model.queue import OutgoingState
+
+IN_PROCESS: Final = "InProcess"
+ESTABLISH_PACKET_RECEIVED: Final = "EstablishPacketReceived"
+ESTABLISHED: Final = "Established"
+UNKNOWN_FAILURE: Final = "UnknownFailure"
+PING_FAILURE: Final = "PingFailure"
+SOCKET_CONNECT_FAILURE: Final = "SocketConnectFailure"
+CONNECTION_NOT_READY: Final = "ConnectionNotReady"
+DNS_FAILURE: Final = "DnsFailure"
+CERTIFICATE_FAILURE: Final = "CertificateValidationFailure"
+CONNECTION_LIMIT: Final = "ConnectionLimitReached"
+CONNECTION_REFUSED: Final = "ConnectionRefused"
+ROUTING_DATA: Final = "RoutingDataNotAvailable"
+"""[MS-MQDMPR] 3.1.1.3: what may stand in a connection history."""
+
+
+class Line:
+    """The way out of one outgoing queue.
+
+    Attributes:
+        link: The connection that it uses, open or not.
+        hops: Addresses to try, the current one first.
+        guid: Who must be there.
+        destination: The queue manager that its messages are for; null if their name says.
+        asking: The host whose addresses are being looked up.
+        retry_at: When to try again to connect.
+        resend_at: When transactional messages are to be sent again.
+        was_held: The queue was on hold when it was looked at last.
+    """
+
+    __slots__ = (
+        "asking",
+        "destination",
+        "guid",
+        "hops",
+        "link",
+        "name",
+        "queue",
+        "resend_at",
+        "retry_at",
+        "transfer",
+        "was_held",
+    )
+
+    def __init__(self, queue: Queue) -> None:
+        assert queue.transfer is not None, "only outgoing queues have a way out"
+        self.queue = queue
+        self.transfer: Transfer = queue.transfer
+        name = parse_format_name(queue.properties.path_name)
+        self.name: FormatName = name  # type: ignore[assignment] # each destination has its own
+        self.link: Link | None = None
+        self.hops: list[str] = []
+        self.guid: UUID = NULL_GUID
+        self.destination: UUID = NULL_GUID
+        self.asking = ""
+        self.retry_at: float | None = None
+        self.resend_at: float | None = None
+        self.was_held = False
+
+    def enter(self, state: OutgoingState) -> None:
+        """[MS-MQDMPR] 3.1.1.3: the queue's state, unless somebody put it on hold."""
+        if self.queue.state is not OutgoingState.ON_HOLD:
+            self.queue.state = state
+
+    def note(self, status: str, now: int, *, error: int = 0, text: str = "") -> None:
+        """An entry for the connection history."""
+        link = self.link
+        addresses = tuple(self.hops) if link is None else (link.address,)
+        self.transfer.history.append(Attempt(status, now, error, addresses, text))

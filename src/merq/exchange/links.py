@@ -1,0 +1,104 @@
+"""A connection with another queue manager, and what waits to go through it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from merq.engine.queue import Queue
+from merq.protocol.binary.session import NULL_GUID, Session
+
+BATCH: Final = 64
+"""Messages that one queue sends before it is the turn of the next."""
+
+BATCH_BYTES: Final = 256 << 10
+
+
+class Token(NamedTuple):
+    """What is told when a message is acknowledged.
+
+    Attributes:
+        is_ordered: It stays until its OrderAck comes.
+    """
+
+    queue: Queue
+    lookup_id: int
+    is_ordered: bool
+
+
+class Link:
+    """A connection.
+
+    Attributes:
+        number: Tells it from others.
+        address: Of the other side.
+        is_outgoing: This side has connected.
+        session: What is said through it; None while it is being made.
+        expected: Who must be at the other end; null if anybody may.
+        queues: Outgoing queues that use it.
+        ready: Those of them that may have something to send.
+        outbox: Bytes to be written.
+        unwritten_bytes: What was given to be written and is not gone, as the driver says.
+        closing: Why it is to be closed; empty while it goes on.
+        was_open: Its session has been open.
+        is_lost: It is gone.
+    """
+
+    __slots__ = (
+        "address",
+        "closing",
+        "expected",
+        "is_lost",
+        "is_outgoing",
+        "number",
+        "outbox",
+        "outbox_bytes",
+        "queues",
+        "ready",
+        "session",
+        "unwritten_bytes",
+        "was_open",
+    )
+
+    def __init__(
+        self, number: int, address: str, *, is_outgoing: bool, expected: UUID = NULL_GUID
+    ) -> None:
+        self.number = number
+        self.address = address
+        self.is_outgoing = is_outgoing
+        self.expected = expected
+        self.session: Session[Token] | None = None
+        self.queues: dict[Queue, None] = {}
+        self.ready: OrderedDict[Queue, None] = OrderedDict()
+        self.outbox: list[bytes] = []
+        self.outbox_bytes = 0
+        self.unwritten_bytes = 0
+        self.closing = ""
+        self.was_open = False
+        self.is_lost = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether messages can be sent."""
+        return self.session is not None and self.session.is_open and not self.closing
+
+    @property
+    def remote_guid(self) -> UUID:
+        """Who the other side is, as far as it said."""
+        return NULL_GUID if self.session is None else self.session.remote_guid
+
+    def collect(self) -> bool:
+        """Takes over what the session wants written; whether there is anything to write."""
+        if self.session is not None:
+            output = self.session.take_output()
+            if output:
+                self.outbox += output
+                self.outbox_bytes += sum(map(len, output))
+        return bool(self.outbox)
+
+    def take_outbox(self) -> list[bytes]:
+        """What is to be written."""
+        outbox, self.outbox = self.outbox, []
+        self.outbox_bytes = 0
+        return outbox

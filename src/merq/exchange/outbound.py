@@ -1,0 +1,322 @@
+"""[MS-MQQB] 3.1.5.2, 3.1.7.1, 3.1.7.12 to 3.1.7.14: messages out, each queue by its line.
+
+Queues whose messages go to the same address share a connection, be it one that the other side made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from merq.engine.queue import Queue
+from merq.exchange import lines
+from merq.exchange.lines import Line
+from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
+from merq.exchange.routes import NULL_GUID, Route, is_address, is_ours, route
+from merq.exchange.switchboard import Switchboard
+from merq.hresult import HResult
+from merq.model.queue import OutgoingState
+from merq.wire.queues import PUBLIC
+
+_UNREACHABLE: Final = int(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE)
+
+
+class Outbound:
+    """What leaves.
+
+    Attributes:
+        lookups: Host names whose addresses are to be looked up.
+    """
+
+    def __init__(self, board: Switchboard) -> None:
+        self._board = board
+        self._engine = board.host.engine
+        self._state = board.host.engine.state
+        self._lines: dict[Queue, Line] = {}
+        self._asked: dict[str, dict[Line, None]] = {}
+        self._was_active = True
+        self.lookups: list[str] = []
+
+    # Turns.
+
+    def go_on(self, now: float) -> None:
+        """[MS-MQQB] 3.1.7.12: queues that have something to send look for their way."""
+        if self._state.connection_active != self._was_active:
+            self._was_active = self._state.connection_active
+            self._switched(now)
+        while self._state.outbound:
+            queues = list(self._state.outbound)
+            self._state.outbound.clear()
+            for queue in queues:
+                if queue.number in self._state.queues:
+                    self._serve(self.line(queue), now)
+        for link in self._board.links():
+            if link.ready and link.is_open:
+                self.pump(link, now)
+
+    def line(self, queue: Queue) -> Line:
+        """The way out of a queue."""
+        found = self._lines.get(queue)
+        if found is None:
+            found = self._lines[queue] = Line(queue)
+        return found
+
+    def _switched(self, now: float) -> None:
+        """[MS-MQDMPR] 3.1.4.12, 3.1.4.13: the queue manager went offline, or came back."""
+        if not self._was_active:
+            for link in self._board.links():
+                self._board.close(link, "the queue manager was taken offline")
+            return
+        for line in self._lines.values():
+            line.retry_at = now if line.retry_at is not None else None
+            self._state.outbound[line.queue] = None
+
+    def _serve(self, line: Line, now: float) -> None:
+        queue = line.queue
+        if not is_ours(line.name):
+            return
+        if self._board.settings.hardened:
+            line.enter(OutgoingState.LOCKED)
+            return
+        is_held = queue.state is OutgoingState.ON_HOLD
+        if is_held and not line.was_held and line.link is not None and line.link.session:
+            line.link.session.pause(now)  # [MS-MQQB] 3.1.7.13
+            self._board.dirty[line.link] = None
+        line.was_held = is_held
+        if is_held or not self._was_active or not queue.positions.count:
+            return
+        link = line.link
+        if link is not None:
+            if link.is_open:
+                line.enter(OutgoingState.CONNECTED)
+                link.ready[queue] = None
+            return
+        if line.retry_at is None and not line.asking:
+            self._find_way(line, now)
+
+    # The way.
+
+    def _find_way(self, line: Line, now: float) -> None:
+        """[MS-MQQB] 3.1.5.2.1: where the destination is, and how it is reached."""
+        places = {**self._state.known_places, **self._board.peers.places}
+        found = route(line.name, self._board.peers, places)
+        if found is None:
+            line.enter(OutgoingState.NEED_VALIDATION)
+            line.hops = []
+            error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
+            text = "no settings and no session say where this queue manager is"
+            line.note(lines.ROUTING_DATA, self._state.now, error=error, text=text)
+            line.retry_at = now + self._board.settings.retry_s
+            return
+        line.guid, line.destination = found.guid, found.destination
+        if is_address(found.host):
+            self._reach(line, [found.host], now)
+        else:
+            self._ask(line, found)
+
+    def _ask(self, line: Line, found: Route) -> None:
+        line.asking = found.host
+        line.enter(OutgoingState.WAITING)
+        waiting = self._asked.setdefault(found.host, {})
+        if not waiting:
+            self.lookups.append(found.host)
+        waiting[line] = None
+
+    def looked_up(self, host: str, addresses: list[str], text: str, now: float) -> None:
+        """A host's addresses, or why there are none."""
+        for line in self._asked.pop(host, {}):
+            line.asking = ""
+            if line.link is not None:
+                continue
+            if addresses:
+                self._reach(line, addresses, now)
+                continue
+            line.hops = []
+            error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
+            line.note(lines.DNS_FAILURE, self._state.now, error=error, text=text)
+            self._retry(line, now)
+
+    def _reach(self, line: Line, addresses: list[str], now: float) -> None:
+        """[MS-MQQB] 3.1.5.2: through a session that there is, or a new one."""
+        line.hops = list(addresses)
+        line.transfer.next_hops = tuple(addresses)
+        for address in addresses:
+            link = self._board.find(address, line.guid)
+            if link is not None:
+                self._join(line, link, now)
+                return
+        link = self._board.dial(addresses[0], line.guid)
+        if link is None:
+            text = f"{self._board.settings.links_max} connections are open: no more are made"
+            line.note(lines.CONNECTION_LIMIT, self._state.now, error=_UNREACHABLE, text=text)
+            self._retry(line, now)
+            return
+        self._join(line, link, now)
+
+    def _join(self, line: Line, link: Link, now: float) -> None:
+        line.link = link
+        line.retry_at = None
+        link.queues[line.queue] = None
+        if link.is_open:
+            self._opened(line, link, now)
+        else:
+            line.enter(OutgoingState.WAITING)
+            line.note(lines.IN_PROCESS, self._state.now)
+
+    def _opened(self, line: Line, link: Link, now: float) -> None:
+        """[MS-MQQB] 3.1.5.4.2: the session is open."""
+        line.enter(OutgoingState.CONNECTED)
+        line.transfer.next_hops = (link.address,)
+        line.note(lines.ESTABLISHED, self._state.now)
+        if line.transfer.unordered and line.resend_at is None:
+            self._start_resend(line, now)
+        link.ready[line.queue] = None
+
+    def opened(self, link: Link, now: float) -> None:
+        """A connection's session is open: its queues may send."""
+        for queue in link.queues:
+            self._opened(self.line(queue), link, now)
+        # Others may wait for who is at the other end.
+        for line in self._lines.values():
+            if line.link is None and line.guid in (NULL_GUID, link.remote_guid):
+                known = link.address in line.hops or line.guid == link.remote_guid != NULL_GUID
+                if known or self._board.peers.find(line.guid) is not None:
+                    line.retry_at = None
+                    self._state.outbound[line.queue] = None
+
+    def established(self, link: Link) -> None:
+        """[MS-MQQB] 3.1.5.3.2: the other side has answered."""
+        for queue in link.queues:
+            self.line(queue).note(lines.ESTABLISH_PACKET_RECEIVED, self._state.now)
+
+    def failed(self, link: Link, status: str, text: str, now: float) -> None:
+        """No connection could be made; the next address may do better."""
+        for queue in list(link.queues):
+            line = self.line(queue)
+            line.note(status, self._state.now, error=_UNREACHABLE, text=text)
+            line.link = None
+            hops = line.hops
+            rest = hops[hops.index(link.address) + 1 :] if link.address in hops else []
+            if rest:
+                self._reach(line, rest, now)
+            else:
+                self._retry(line, now)
+        link.queues.clear()
+
+    def _retry(self, line: Line, now: float) -> None:
+        """[MS-MQQB] 3.1.2.3: the session retry connect timer."""
+        line.enter(OutgoingState.DISCONNECTED)
+        line.retry_at = now + self._board.settings.retry_s
+
+    def lost(self, link: Link, reason: str, now: float) -> None:
+        """[MS-MQQB] 3.1.5.9: a session is closed: what is under way through it goes again."""
+        link.ready.clear()
+        for queue in list(link.queues):
+            line = self.line(queue)
+            if queue.number in self._state.queues:
+                self._engine.departures.rewind(queue)
+            line.note(lines.CONNECTION_NOT_READY, self._state.now, text=reason)
+            line.link = None
+            line.resend_at = None
+            if queue.positions.count:
+                self._retry(line, now)
+            else:
+                line.enter(OutgoingState.INACTIVE)
+        link.queues.clear()
+
+    # Sending.
+
+    def pump(self, link: Link, now: float) -> None:
+        """[MS-MQQB] 3.1.7.1: sends as much as the window and the other side's reading allow."""
+        session = link.session
+        assert session is not None, "an open link has one"
+        high = self._board.settings.outbox_high_bytes
+        while link.ready and link.is_open:
+            room = session.room
+            if room <= 0 or link.outbox_bytes + link.unwritten_bytes > high:
+                break
+            queue = next(iter(link.ready))
+            if queue.state is OutgoingState.ON_HOLD or queue.number not in self._state.queues:
+                del link.ready[queue]
+                continue
+            sent = self._send(link, self.line(queue), min(room, BATCH), now)
+            if sent:
+                link.ready.move_to_end(queue)
+            else:
+                del link.ready[queue]
+            link.collect()
+        if link.collect():
+            self._board.dirty[link] = None
+
+    def _send(self, link: Link, line: Line, most: int, now: float) -> int:
+        queue = line.queue
+        session = link.session
+        assert session is not None, "an open link has one"
+        going = self._engine.departures.next(queue, most, BATCH_BYTES)
+        traced = []
+        for each in going:
+            packet = each.packet
+            if line.destination != NULL_GUID and packet[61] >> 2 & 7 == PUBLIC:
+                packet = packet[:32] + line.destination.bytes_le + packet[48:]
+            token = Token(queue, each.lookup_id, each.is_ordered)
+            session.send(packet, token, now, is_recoverable=each.is_recoverable)
+            if each.is_traced:
+                traced.append(packet)
+        if traced:
+            self._engine.departures.trace(traced, link.address)
+        if line.resend_at is None and line.transfer.unordered:
+            self._start_resend(line, now)
+        return len(going)
+
+    def acknowledged(self, tokens: list[Token]) -> None:
+        """[MS-MQQB] 3.1.5.5: the other side has these."""
+        done: dict[Queue, list[int]] = {}
+        for queue, lookup_id, is_ordered in tokens:
+            if not is_ordered:
+                done.setdefault(queue, []).append(lookup_id)
+        for queue, lookup_ids in done.items():
+            self._engine.departures.acknowledged(queue, lookup_ids)
+
+    # Time.
+
+    def ordered(self, queue: Queue, now: float) -> None:
+        """[MS-MQQB] 3.1.5.6: an OrderAck came: what is left is waited for anew."""
+        line = self.line(queue)
+        line.transfer.resends = 0
+        line.resend_at = None
+        if line.transfer.unordered and line.link is not None:
+            self._start_resend(line, now)
+
+    def _start_resend(self, line: Line, now: float) -> None:
+        """[MS-MQQB] 3.1.2.6: the transactional ack wait timer."""
+        table = self._board.settings.resend_s
+        transfer = line.transfer
+        transfer.resend_interval = int(table[min(transfer.resends, len(table) - 1)])
+        transfer.resend_time = self._state.now + transfer.resend_interval
+        line.resend_at = now + table[min(transfer.resends, len(table) - 1)]
+
+    def next_deadline(self) -> float | None:
+        """When `tick` has something to do next."""
+        timers = [
+            each
+            for line in self._lines.values()
+            for each in (line.retry_at, line.resend_at)
+            if each is not None
+        ]
+        return min(timers, default=None)
+
+    def tick(self, now: float) -> None:
+        """[MS-MQQB] 3.1.6.1, 3.1.6.5: connects again, and sends again."""
+        for queue, line in list(self._lines.items()):
+            if queue.number not in self._state.queues:
+                del self._lines[queue]
+                continue
+            if line.retry_at is not None and now >= line.retry_at:
+                line.retry_at = None
+                self._state.outbound[queue] = None
+            if line.resend_at is not None and now >= line.resend_at:
+                line.transfer.resends += 1
+                self._start_resend(line, now)
+                if line.transfer.unordered:
+                    self._engine.departures.rewind(queue)
+                else:
+                    line.resend_at = None

@@ -1,0 +1,113 @@
+"""[MS-MQQB] 3.1.5.2.1, 3.1.7.4, 3.1.7.5: by which address a name is reached.
+
+A direct name says its computer. Others say a queue manager's or a queue's identifier; until there
+is a directory, the settings say where those are, and open sessions say who is at the other end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+from uuid import UUID
+
+from merq.model.names import DirectName, DirectProtocol, FormatName, PrivateName, PublicName
+
+NULL_GUID: Final = UUID(int=0)
+VIA_MAX: Final = 8
+"""So many next hops are followed in the settings before they are taken for a circle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """A queue manager that the settings know.
+
+    Attributes:
+        name: What it is called there.
+        guid: Its identifier.
+        host: Its host name or address; empty if it is reached through another.
+        via: The name of the one through which it is reached.
+        public_queues: Identifiers of its public queues.
+    """
+
+    name: str
+    guid: UUID
+    host: str = ""
+    via: str = ""
+    public_queues: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where to connect.
+
+    Attributes:
+        host: A host name or an address.
+        guid: Who must be there; null if anybody may.
+        destination: The queue manager that the message is for; null if the name does not say.
+    """
+
+    host: str
+    guid: UUID = NULL_GUID
+    destination: UUID = NULL_GUID
+
+
+class Peers:
+    """The queue managers that are known."""
+
+    def __init__(self, peers: Iterable[Peer] = ()) -> None:
+        self._by_guid: dict[UUID, Peer] = {}
+        self._by_name: dict[str, Peer] = {}
+        self._places: dict[UUID, UUID] = {}
+        self.learned: dict[UUID, str] = {}
+        for peer in peers:
+            self._by_guid[peer.guid] = peer
+            self._by_name[peer.name.lower()] = peer
+            for queue in peer.public_queues:
+                self._places[queue] = peer.guid
+
+    @property
+    def places(self) -> dict[UUID, UUID]:
+        """Which queue manager has which public queue."""
+        return dict(self._places)
+
+    def find(self, guid: UUID) -> Route | None:
+        """[MS-MQQB] 3.1.7.5: the next hop towards a queue manager, or None if it is not known."""
+        peer = self._by_guid.get(guid)
+        for _ in range(VIA_MAX):
+            if peer is None or not peer.via:
+                break
+            peer = self._by_name.get(peer.via.lower())
+        if peer is not None and peer.host:
+            return Route(peer.host, peer.guid, guid)
+        address = self.learned.get(guid)
+        return None if address is None else Route(address, guid, guid)
+
+
+def is_ours(name: FormatName) -> bool:
+    """Whether messages to a name travel by this protocol."""
+    if isinstance(name, DirectName):
+        return name.protocol in (DirectProtocol.OS, DirectProtocol.TCP)
+    return isinstance(name, PrivateName | PublicName)
+
+
+def route(name: FormatName, peers: Peers, places: dict[UUID, UUID]) -> Route | None:
+    """[MS-MQQB] 3.1.7.4: where to connect for a name, or None if that is not known."""
+    if isinstance(name, DirectName):
+        return Route(name.host)
+    if isinstance(name, PrivateName):
+        return peers.find(name.computer)
+    if isinstance(name, PublicName):
+        place = places.get(name.queue)
+        return None if place is None else peers.find(place)
+    return None
+
+
+def is_address(host: str) -> bool:
+    """Whether no name service has to be asked."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,50 @@
+"""[MS-MQQB] appendix A: what the exchange keeps to, with the documented defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from merq.protocol.binary.settings import SessionSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeSettings:
+    """How messages travel; times in seconds.
+
+    Attributes:
+        session: What each session keeps to.
+        retry_s: [MS-MQQB] 3.1.2.3, note 45: between two attempts to connect.
+        order_ack_s: [MS-MQQB] 3.1.3.2: OrderAckTimeout.
+        order_ack_max_s: [MS-MQQB] 3.1.3.2, note 52: MaximumOrderAckDelay.
+        order_ack_every: After so many messages an OrderAck does not wait for its time.
+        resend_s: [MS-MQQB] 3.1.3.1, note 24: the resend timer table; the last entry stays.
+        in_doubt_s: How long after its time a message is given up that was transmitted and of which
+            nothing was heard.
+        history_size: [MS-MQQB] 3.1.1.3, note 25: identifiers remembered of each queue manager.
+        history_s: [MS-MQQB] 3.1.2.8, note 47: for how long.
+        insecure_nacks: [MS-MQQB] 3.1.1.3, note 28: whether strangers are told that a queue is not
+            here.
+        forwards: Whether messages for others are passed on.
+        hardened: [MS-MQDMPR] 3.1.1.1: HardenedSecurity; nothing goes or comes this way.
+        ping: Whether the other side is asked first if it would take a session.
+        links_max: Connections at the same time.
+        links_per_peer_max: Those that others may have from one address.
+        outbox_high_bytes: With so much unwritten nothing more is sent on a connection.
+    """
+
+    session: SessionSettings = field(default_factory=SessionSettings)
+    retry_s: float = 5.0
+    order_ack_s: float = 0.5
+    order_ack_max_s: float = 10.0
+    order_ack_every: int = 1000
+    resend_s: tuple[float, ...] = (30, 30, 30, 300, 300, 300, 1800, 1800, 1800, 21600)
+    in_doubt_s: int = 21_600
+    history_size: int = 10_000
+    history_s: int = 1800
+    insecure_nacks: bool = False
+    forwards: bool = False
+    hardened: bool = False
+    ping: bool = False
+    links_max: int = 4096
+    links_per_peer_max: int = 64
+    outbox_high_bytes: int = 4 << 20

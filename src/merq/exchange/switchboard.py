@@ -1,0 +1,96 @@
+"""All connections with other queue managers: who has one, and who may have another."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from merq.exchange.links import Link
+from merq.exchange.routes import NULL_GUID, Peers
+from merq.exchange.settings import ExchangeSettings
+from merq.host import Host
+
+
+class Switchboard:
+    """What the parts of the exchange share.
+
+    Attributes:
+        dirty: Connections that have something to be written, or are to be closed.
+        dialing: Connections that are to be made.
+        told: What people may want to know: a text, and what it is about.
+    """
+
+    def __init__(self, host: Host, settings: ExchangeSettings, peers: Peers) -> None:
+        self.host = host
+        self.settings = settings
+        self.peers = peers
+        self._links: dict[int, Link] = {}
+        self._by_address: dict[str, dict[Link, None]] = {}
+        self._count = 0
+        self.dirty: dict[Link, None] = {}
+        self.dialing: list[Link] = []
+        self.told: list[tuple[str, dict[str, object]]] = []
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def links(self) -> list[Link]:
+        """All connections."""
+        return list(self._links.values())
+
+    def find(self, address: str, guid: UUID) -> Link | None:
+        """A connection to an address, and to a certain queue manager if that matters."""
+        best = None
+        for link in self._by_address.get(address, ()):
+            if link.closing or (not link.is_open and not link.is_outgoing):
+                continue
+            if guid != NULL_GUID and guid not in (link.remote_guid, link.expected):
+                continue
+            if link.is_open:
+                return link
+            best = link
+        return best
+
+    def dial(self, address: str, guid: UUID) -> Link | None:
+        """A connection that is to be made, or None if there are too many."""
+        if len(self._links) >= self.settings.links_max:
+            return None
+        link = self._add(address, is_outgoing=True, guid=guid)
+        self.dialing.append(link)
+        return link
+
+    def accept(self, address: str) -> Link | str:
+        """A connection that somebody made, or why there is none."""
+        if len(self._links) >= self.settings.links_max:
+            return f"{self.settings.links_max} connections are open"
+        others = sum(not each.is_outgoing for each in self._by_address.get(address, ()))
+        if others >= self.settings.links_per_peer_max:
+            return f"{others} connections from there are open"
+        return self._add(address, is_outgoing=False, guid=NULL_GUID)
+
+    def _add(self, address: str, *, is_outgoing: bool, guid: UUID) -> Link:
+        self._count += 1
+        link = Link(self._count, address, is_outgoing=is_outgoing, expected=guid)
+        self._links[link.number] = link
+        self._by_address.setdefault(address, {})[link] = None
+        return link
+
+    def remove(self, link: Link) -> None:
+        """A connection is gone."""
+        link.is_lost = True
+        self._links.pop(link.number, None)
+        self.dirty.pop(link, None)
+        others = self._by_address.get(link.address)
+        if others is not None:
+            others.pop(link, None)
+            if not others:
+                del self._by_address[link.address]
+
+    def close(self, link: Link, reason: str) -> None:
+        """A connection is to be closed, when what is to be written is."""
+        if not link.closing:
+            link.closing = reason
+            self.dirty[link] = None
+
+    def tell(self, text: str, **fields: object) -> None:
+        """Something happened that people may want to know."""
+        self.told.append((text, fields))

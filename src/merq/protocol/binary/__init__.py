@@ -1,0 +1,1 @@
+"""[MS-MQQB]: what queue managers say to each other, without I/O."""
