@@ -11,3 +11,7 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.register_profile("random", deadline=None)
 settings.load_profile("random" if os.environ.get("MERQ_RANDOM") else "repeatable")
+
+# Services that tests start do not all listen on the one port that queue managers have: those that
+# are to, say so and have an address of their own.
+os.environ.setdefault("MERQ_EXCHANGE_LISTEN", "false")

@@ -43,7 +43,8 @@ def serving(folder: Path, build: Path) -> Iterator[str]:
     folder.mkdir()
     data = folder / "data"
     listening = data / "merq.sock"
-    with running([*command, "--data", str(data)], folder, listening.is_socket, environment(build)):
+    alone = {**environment(build), "MERQ_EXCHANGE_LISTEN": "false"}
+    with running([*command, "--data", str(data)], folder, listening.is_socket, alone):
         yield f"unix:{listening}"
 
 

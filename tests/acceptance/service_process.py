@@ -51,7 +51,9 @@ def environment(**variables: str) -> dict[str, str]:
     """What a child finds: nothing of ours that would change its settings, and the tests' folder."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("MERQ_")}
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    return kept | {"PYTHONPATH": path} | variables
+    # Only those with an address of their own can have the port that queue managers have.
+    own = {"PYTHONPATH": path, "MERQ_EXCHANGE_LISTEN": "false"}
+    return kept | own | variables
 
 
 class ServiceProcess:

@@ -91,7 +91,8 @@ def demo(data: Path | None, name: str | None) -> None:
 
     flags = {"data": data, "name": name}
     # What is printed here is for people; of the log only what is wrong is of interest.
-    quiet = {"MERQ_LOG_LEVEL": "warning"}
+    # Another queue manager may have the one port for others of its kind.
+    quiet = {"MERQ_LOG_LEVEL": "warning", "MERQ_EXCHANGE_LISTEN": "false"}
     settings = load_settings(None, flags, quiet | dict(os.environ))
     with open_log(settings.log):
         asyncio.run(_run(settings))

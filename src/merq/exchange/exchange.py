@@ -7,6 +7,8 @@ An event loop drives it, and so does the simulator.
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from merq.engine.changes import Answer
 from merq.exchange import lines
 from merq.exchange.inbound import REQUEST, Inbound
@@ -14,7 +16,7 @@ from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
 from merq.exchange.routes import NULL_GUID, Peers
 from merq.exchange.settings import ExchangeSettings
-from merq.exchange.switchboard import Switchboard
+from merq.exchange.switchboard import Fact, Switchboard
 from merq.host import Host
 from merq.protocol.binary.session import Session, SessionState
 
@@ -45,6 +47,23 @@ class Exchange:
         return len(self._board)
 
     @property
+    def guid(self) -> UUID:
+        """The queue manager's identifier."""
+        return self._host.engine.state.guid
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another session would be taken."""
+        if self.settings.hardened or not self._host.engine.state.connection_active:
+            return False
+        return len(self._board) < self.settings.links_max
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether anything waits for its time, sessions aside."""
+        return self.outbound.is_waiting or self.inbound.next_deadline() is not None
+
+    @property
     def dirty(self) -> dict[Link, None]:
         """Links that have something to be written, or are to be closed."""
         return self._board.dirty
@@ -64,7 +83,7 @@ class Exchange:
         lookups, self.outbound.lookups = self.outbound.lookups, []
         return lookups
 
-    def take_told(self) -> list[tuple[str, dict[str, object]]]:
+    def take_told(self) -> list[tuple[str, dict[str, Fact]]]:
         """What happened that people may want to know."""
         told, self._board.told = self._board.told, []
         return told
@@ -76,23 +95,21 @@ class Exchange:
 
     # Connections.
 
-    def accepted(self, address: str, now: float) -> Link | None:
+    def accepted(self, address: str, now: float, *, is_secure: bool = False) -> Link | None:
         """[MS-MQQB] 3.1.5.10: somebody has connected; None if there are too many."""
         if self.settings.hardened or not self._host.engine.state.connection_active:
             return None
-        link = self._board.accept(address)
+        link = self._board.accept(address, is_secure=is_secure)
         if isinstance(link, str):
             self._board.tell("a connection was refused", peer=address, reason=link)
             return None
-        link.session = Session(
-            self._host.engine.state.guid, self.settings.session, now, is_initiator=False
-        )
+        link.session = Session(self.guid, self.settings.session, now, is_initiator=False)
         return link
 
     def connected(self, link: Link, now: float, *, pinged: bool = False) -> None:
         """A link that was dialled is connected."""
         link.session = Session(
-            self._host.engine.state.guid,
+            self.guid,
             self.settings.session,
             now,
             is_initiator=True,
@@ -132,7 +149,7 @@ class Exchange:
 
     def _advanced(self, link: Link, state: SessionState, now: float) -> None:
         guid = link.remote_guid
-        if guid == self._host.engine.state.guid:
+        if guid == self.guid:
             self._board.close(
                 link,
                 "the other side is this queue manager itself: if this computer has that name, let "
@@ -142,6 +159,8 @@ class Exchange:
             self.outbound.established(link)
         elif state is SessionState.OPEN:
             self._board.peers.learned[guid] = link.address
+            if link.is_secure:
+                self._board.peers.learn_secure(link.address)
             self._board.tell(
                 "session open", peer=link.address, queue_manager=guid, ours=link.is_outgoing
             )
@@ -175,7 +194,7 @@ class Exchange:
         if link.session is not None:
             link.session.close(reason)
         learned = self._board.peers.learned
-        is_only = self._board.find(link.address, link.remote_guid) is None
+        is_only = self._board.find(link.address, link.remote_guid, is_secure=False) is None
         if learned.get(link.remote_guid) == link.address and is_only:
             del learned[link.remote_guid]
         what = "session closed" if link.was_open else "no session"

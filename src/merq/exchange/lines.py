@@ -35,6 +35,8 @@ class Line:
         hops: Addresses to try, the current one first.
         guid: Who must be there.
         destination: The queue manager that its messages are for; null if their name says.
+        is_secure: Its messages go inside of TLS only.
+        host: What the other side is called.
         asking: The host whose addresses are being looked up.
         retry_at: When to try again to connect.
         resend_at: When transactional messages are to be sent again.
@@ -46,6 +48,8 @@ class Line:
         "destination",
         "guid",
         "hops",
+        "host",
+        "is_secure",
         "link",
         "name",
         "queue",
@@ -65,6 +69,8 @@ class Line:
         self.hops: list[str] = []
         self.guid: UUID = NULL_GUID
         self.destination: UUID = NULL_GUID
+        self.is_secure = False
+        self.host = ""
         self.asking = ""
         self.retry_at: float | None = None
         self.resend_at: float | None = None

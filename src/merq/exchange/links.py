@@ -35,6 +35,8 @@ class Link:
         address: Of the other side.
         is_outgoing: This side has connected.
         session: What is said through it; None while it is being made.
+        is_secure: It is inside of TLS.
+        host: What the other side was called, if it was by name.
         expected: Who must be at the other end; null if anybody may.
         queues: Outgoing queues that use it.
         ready: Those of them that may have something to send.
@@ -49,8 +51,10 @@ class Link:
         "address",
         "closing",
         "expected",
+        "host",
         "is_lost",
         "is_outgoing",
+        "is_secure",
         "number",
         "outbox",
         "outbox_bytes",
@@ -62,12 +66,21 @@ class Link:
     )
 
     def __init__(
-        self, number: int, address: str, *, is_outgoing: bool, expected: UUID = NULL_GUID
+        self,
+        number: int,
+        address: str,
+        *,
+        is_outgoing: bool,
+        expected: UUID = NULL_GUID,
+        is_secure: bool = False,
+        host: str = "",
     ) -> None:
         self.number = number
         self.address = address
         self.is_outgoing = is_outgoing
         self.expected = expected
+        self.is_secure = is_secure
+        self.host = host
         self.session: Session[Token] | None = None
         self.queues: dict[Queue, None] = {}
         self.ready: OrderedDict[Queue, None] = OrderedDict()

@@ -108,6 +108,7 @@ class Outbound:
             line.retry_at = now + self._board.settings.retry_s
             return
         line.guid, line.destination = found.guid, found.destination
+        line.host, line.is_secure = found.host, found.is_secure
         if is_address(found.host):
             self._reach(line, [found.host], now)
         else:
@@ -140,11 +141,11 @@ class Outbound:
         line.hops = list(addresses)
         line.transfer.next_hops = tuple(addresses)
         for address in addresses:
-            link = self._board.find(address, line.guid)
+            link = self._board.find(address, line.guid, is_secure=line.is_secure)
             if link is not None:
                 self._join(line, link, now)
                 return
-        link = self._board.dial(addresses[0], line.guid)
+        link = self._board.dial(addresses[0], line.guid, is_secure=line.is_secure, host=line.host)
         if link is None:
             text = f"{self._board.settings.links_max} connections are open: no more are made"
             line.note(lines.CONNECTION_LIMIT, self._state.now, error=_UNREACHABLE, text=text)
@@ -293,6 +294,13 @@ class Outbound:
         transfer.resend_interval = int(table[min(transfer.resends, len(table) - 1)])
         transfer.resend_time = self._state.now + transfer.resend_interval
         line.resend_at = now + table[min(transfer.resends, len(table) - 1)]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether anything waits for its time."""
+        return any(
+            line.retry_at is not None or line.resend_at is not None for line in self._lines.values()
+        )
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do next."""

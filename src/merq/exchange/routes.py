@@ -29,6 +29,7 @@ class Peer:
         host: Its host name or address; empty if it is reached through another.
         via: The name of the one through which it is reached.
         public_queues: Identifiers of its public queues.
+        is_secure: Sessions with it must be inside of TLS.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Peer:
     host: str = ""
     via: str = ""
     public_queues: tuple[UUID, ...] = ()
+    is_secure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +48,21 @@ class Route:
         host: A host name or an address.
         guid: Who must be there; null if anybody may.
         destination: The queue manager that the message is for; null if the name does not say.
+        is_secure: The session must be inside of TLS.
     """
 
     host: str
     guid: UUID = NULL_GUID
     destination: UUID = NULL_GUID
+    is_secure: bool = False
 
 
 class Peers:
     """The queue managers that are known."""
 
-    def __init__(self, peers: Iterable[Peer] = ()) -> None:
+    def __init__(self, peers: Iterable[Peer] = (), *, all_secure: bool = False) -> None:
+        self._all_secure = all_secure
+        self._secure_hosts: set[str] = set()
         self._by_guid: dict[UUID, Peer] = {}
         self._by_name: dict[str, Peer] = {}
         self._places: dict[UUID, UUID] = {}
@@ -64,6 +70,8 @@ class Peers:
         for peer in peers:
             self._by_guid[peer.guid] = peer
             self._by_name[peer.name.lower()] = peer
+            if peer.is_secure:
+                self._secure_hosts |= {peer.host.lower(), peer.name.lower()}
             for queue in peer.public_queues:
                 self._places[queue] = peer.guid
 
@@ -80,9 +88,19 @@ class Peers:
                 break
             peer = self._by_name.get(peer.via.lower())
         if peer is not None and peer.host:
-            return Route(peer.host, peer.guid, guid)
+            return Route(peer.host, peer.guid, guid, self.is_secure(peer.host))
         address = self.learned.get(guid)
-        return None if address is None else Route(address, guid, guid)
+        if address is None:
+            return None
+        return Route(address, guid, guid, self.is_secure(address))
+
+    def is_secure(self, host: str) -> bool:
+        """Whether sessions with a host or an address must be inside of TLS."""
+        return self._all_secure or host.lower() in self._secure_hosts
+
+    def learn_secure(self, address: str) -> None:
+        """With this address nothing is said in clear any more."""
+        self._secure_hosts.add(address)
 
 
 def is_ours(name: FormatName) -> bool:
@@ -95,7 +113,7 @@ def is_ours(name: FormatName) -> bool:
 def route(name: FormatName, peers: Peers, places: dict[UUID, UUID]) -> Route | None:
     """[MS-MQQB] 3.1.7.4: where to connect for a name, or None if that is not known."""
     if isinstance(name, DirectName):
-        return Route(name.host)
+        return Route(name.host, is_secure=peers.is_secure(name.host))
     if isinstance(name, PrivateName):
         return peers.find(name.computer)
     if isinstance(name, PublicName):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
 from uuid import UUID
 
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, Peers
 from merq.exchange.settings import ExchangeSettings
 from merq.host import Host
+
+Fact: TypeAlias = str | int | bool | UUID
+"""What something told is about."""
 
 
 class Switchboard:
@@ -28,7 +32,7 @@ class Switchboard:
         self._count = 0
         self.dirty: dict[Link, None] = {}
         self.dialing: list[Link] = []
-        self.told: list[tuple[str, dict[str, object]]] = []
+        self.told: list[tuple[str, dict[str, Fact]]] = []
 
     def __len__(self) -> int:
         return len(self._links)
@@ -37,11 +41,13 @@ class Switchboard:
         """All connections."""
         return list(self._links.values())
 
-    def find(self, address: str, guid: UUID) -> Link | None:
+    def find(self, address: str, guid: UUID, *, is_secure: bool) -> Link | None:
         """A connection to an address, and to a certain queue manager if that matters."""
         best = None
         for link in self._by_address.get(address, ()):
             if link.closing or (not link.is_open and not link.is_outgoing):
+                continue
+            if is_secure and not link.is_secure:
                 continue
             if guid != NULL_GUID and guid not in (link.remote_guid, link.expected):
                 continue
@@ -50,26 +56,35 @@ class Switchboard:
             best = link
         return best
 
-    def dial(self, address: str, guid: UUID) -> Link | None:
+    def dial(self, address: str, guid: UUID, *, is_secure: bool, host: str) -> Link | None:
         """A connection that is to be made, or None if there are too many."""
         if len(self._links) >= self.settings.links_max:
             return None
-        link = self._add(address, is_outgoing=True, guid=guid)
+        link = self._add(address, is_outgoing=True, guid=guid, is_secure=is_secure, host=host)
         self.dialing.append(link)
         return link
 
-    def accept(self, address: str) -> Link | str:
+    def accept(self, address: str, *, is_secure: bool) -> Link | str:
         """A connection that somebody made, or why there is none."""
         if len(self._links) >= self.settings.links_max:
             return f"{self.settings.links_max} connections are open"
         others = sum(not each.is_outgoing for each in self._by_address.get(address, ()))
         if others >= self.settings.links_per_peer_max:
             return f"{others} connections from there are open"
-        return self._add(address, is_outgoing=False, guid=NULL_GUID)
+        return self._add(address, is_outgoing=False, guid=NULL_GUID, is_secure=is_secure)
 
-    def _add(self, address: str, *, is_outgoing: bool, guid: UUID) -> Link:
+    def _add(
+        self, address: str, *, is_outgoing: bool, guid: UUID, is_secure: bool, host: str = ""
+    ) -> Link:
         self._count += 1
-        link = Link(self._count, address, is_outgoing=is_outgoing, expected=guid)
+        link = Link(
+            self._count,
+            address,
+            is_outgoing=is_outgoing,
+            expected=guid,
+            is_secure=is_secure,
+            host=host,
+        )
         self._links[link.number] = link
         self._by_address.setdefault(address, {})[link] = None
         return link
@@ -91,6 +106,6 @@ class Switchboard:
             link.closing = reason
             self.dirty[link] = None
 
-    def tell(self, text: str, **fields: object) -> None:
+    def tell(self, text: str, **fields: Fact) -> None:
         """Something happened that people may want to know."""
         self.told.append((text, fields))

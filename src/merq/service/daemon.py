@@ -19,7 +19,9 @@ from uuid import uuid4
 
 from merq import __version__
 from merq.errors import CertificateError, MerqError, StoreFailed
+from merq.exchange import Exchange
 from merq.host import Hall, Host
+from merq.net.linking import Linking
 from merq.protocol.application.server import ServerLimits
 from merq.service.keeping import Keeper
 from merq.service.listening import Listeners, TokenPorter
@@ -65,6 +67,7 @@ class Service:
         self._host: Host | None = None
         self._keeper: Keeper | None = None
         self._listeners: Listeners | None = None
+        self._linking: Linking | None = None
 
     def stop(self) -> None:
         """Ends the service, cleanly."""
@@ -150,9 +153,12 @@ class Service:
         self._listeners = listeners = Listeners(settings, reception, porter, log)
         self._keeper = Keeper(host, reception, listeners.flush, self._fail)
         listeners.keeper = self._keeper
+        self._linking = self._link(host, reception, listeners)
         await listeners.listen(context)
+        await self._linking.listen()
         self.tcp_port = listeners.tcp_port
         state = host.engine.state
+        sockets = self._linking.settings
         log.info(
             "running",
             name=state.name,
@@ -160,9 +166,22 @@ class Service:
             socket=settings.socket_path,
             tcp=None if self.tcp_port is None else f"{settings.tcp_host}:{self.tcp_port}",
             tls=context is not None,
+            exchange=f"{sockets.host}:{sockets.port}" if sockets.listens else None,
             messages=sum(each.positions.count for each in state.queues.values()),
             seconds=round(time.monotonic() - began, 3),
         )
+
+    def _link(self, host: Host, reception: Reception, listeners: Listeners) -> Linking:
+        """[MS-MQQB] 3.1.4.1: messages may come from other queue managers, and go to them."""
+        settings = self._settings
+        section = settings.exchange
+        sockets = section.linking_settings(settings.address)
+        host.engine.state.answer_to([*section.names, *_own_names(sockets.host)])
+        peers = section.known_peers()
+        reception.exchange = exchange = Exchange(host, section.exchange_settings(), peers)
+        linking = Linking(exchange, sockets, listeners.feed, self._log)
+        listeners.flushes.append(linking.flush)
+        return linking
 
     def _open(self) -> Host:
         """The store is opened, or made: the queue manager's identifier is made with it."""
@@ -222,12 +241,16 @@ class Service:
         What was promised is durable before anybody is cut off.
         """
         listeners, self._listeners = self._listeners, None
+        linking, self._linking = self._linking, None
         keeper, self._keeper = self._keeper, None
         host, self._host = self._host, None
         disk, self._disk = self._disk, None
         try:
             if listeners is not None:
                 listeners.stop_accepting()
+            if linking is not None:
+                linking.stop_accepting()
+                await linking.close()
             if keeper is not None:
                 try:
                     await keeper.close()
@@ -254,6 +277,11 @@ def _limits(settings: ServiceSettings) -> ReceptionLimits:
         outbox_high_bytes=limits.answer_bytes_max,
         outbox_bytes_max=max(8 * limits.answer_bytes_max, limits.frame_bytes_max),
     )
+
+
+def _own_names(host: str) -> list[str]:
+    """What this computer is called, besides its name: what others may write in a direct name."""
+    return [host, socket.gethostname(), socket.getfqdn()]
 
 
 def _notify(message: str) -> None:

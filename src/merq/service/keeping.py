@@ -21,6 +21,10 @@ IDLE_S: Final = 1.0
 """How often the time, the disk and the memory are looked at while nothing happens."""
 
 
+SYNCS_A_TURN: Final = 8
+"""So often the disk is gone to before others have their turn."""
+
+
 class Keeper:
     """Keeps what the reception's clients want kept.
 
@@ -63,9 +67,15 @@ class Keeper:
 
         With one client alone there is nobody to wait for.
         """
-        if len(self._reception) == 1:
+        exchange = self._reception.exchange
+        if len(self._reception) + (0 if exchange is None else len(exchange)) == 1:
             self._turn()
-        elif not self._is_due:
+        else:
+            self.wake_later()
+
+    def wake_later(self) -> None:
+        """The same, always when this turn of the loop ends."""
+        if not self._is_due:
             self._is_due = True
             self._loop.call_soon(self._turn)
 
@@ -80,8 +90,15 @@ class Keeper:
         if self._is_over:
             return
         try:
-            self._reception.perform()
-            self._sync()
+            now = self._loop.time()
+            self._reception.perform(now)
+            # What became durable may be on its way to others now, and leave more to be kept.
+            for _ in range(SYNCS_A_TURN):
+                if not self._sync():
+                    break
+                self._reception.perform(now)
+            else:
+                self.wake_later()
             if self._host.needs_upkeep:
                 self._kick.set()
         except Exception as wrong:  # noqa: BLE001 - whatever it is, it is told and acted on
@@ -89,20 +106,24 @@ class Keeper:
             return
         self._flush()
 
-    def _sync(self) -> None:
-        """Goes to the disk for all who wait, unless somebody is on the way there."""
+    def _sync(self) -> bool:
+        """Goes to the disk for all who wait, unless somebody is on the way there.
+
+        Gives whether everything is durable by now.
+        """
         if self._syncing is not None or self._quiet_wanted:
-            return
+            return False
         syncing = self._host.begin_sync()
         if syncing is None:
-            return
+            return False
         if self._host.engine.state.pending_changes == 1:
             syncing.run()
             self._reception.take(self._host.end_sync(syncing))
-            return
+            return True
         self._syncing = self._loop.create_future()
         running = self._loop.run_in_executor(self._disk_thread, syncing.run)
         running.add_done_callback(lambda done: self._synced(done, syncing))
+        return False
 
     def _synced(self, done: asyncio.Future[None], syncing: Syncing) -> None:
         waiting, self._syncing = self._syncing, None

@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, cast
 
+from merq.net.securing import Securing
 from merq.protocol.application.greeting import Hello
 from merq.service.keeping import Keeper
 from merq.service.logs import Log
 from merq.service.reception import Connection, Reception
-from merq.service.securing import Securing
 from merq.service.settings import LimitSettings, ServiceSettings
 from merq.service.tokens import Refusal, TokenHolder, Tokens
 
@@ -206,7 +206,11 @@ class ApplicationProtocol(asyncio.Protocol):
 
 
 class Listeners:
-    """Every socket on which applications are served, and every connection."""
+    """Every socket on which applications are served, and every connection.
+
+    Attributes:
+        flushes: Called when it was written what there is to be written, for others who write.
+    """
 
     def __init__(
         self,
@@ -228,6 +232,7 @@ class Listeners:
         self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)
         self._held_bytes = 0
         self._last_one: asyncio.Future[None] | None = None
+        self.flushes: list[Callable[[], None]] = []
         self.tcp_port: int | None = None
 
     # Listening.
@@ -297,7 +302,7 @@ class Listeners:
         if not self._protocols and self._last_one is not None and not self._last_one.done():
             self._last_one.set_result(None)
         self._porter.holders.pop(connection.peer, None)
-        self._feed(lambda: self.reception.lost(connection, self._loop.time()))
+        self.feed(lambda: self.reception.lost(connection, self._loop.time()))
 
     def receive(self, connection: Connection, data: bytes) -> None:
         """Bytes came from a client."""
@@ -306,14 +311,14 @@ class Listeners:
             self.reception.received(connection, data, self._loop.time())
             self.count_unread(connection, connection.unread_bytes)
 
-        self._feed(received)
+        self.feed(received)
 
     def go_on(self, connection: Connection) -> None:
         """A client that was not listened to is again."""
         if not connection.is_lost:
-            self._feed(lambda: self.reception.go_on(connection))
+            self.feed(lambda: self.reception.go_on(connection))
 
-    def _feed(self, doing: Callable[[], None]) -> None:
+    def feed(self, doing: Callable[[], None]) -> None:
         """Lets the reception do something, now, while what is behind it is to be trusted."""
         keeper = self.keeper
         if keeper is None or not keeper.is_working:
@@ -349,6 +354,8 @@ class Listeners:
             connection, _ = unfinished.popitem()
             self._loop.call_soon(self.go_on, connection)
         self._spare_memory()
+        for flush in self.flushes:
+            flush()
 
     def _spare_memory(self) -> None:
         """If clients together hold too much memory, the one that holds most goes.

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from merq.engine.changes import Answer
 from merq.errors import MessageQueueError, StoreError
+from merq.exchange import Exchange
 from merq.host import Desk, Hall, Host, Pending
 from merq.hresult import HResult
 from merq.protocol.application.codec import encode_result
@@ -146,6 +147,7 @@ class Reception:
     """Everybody who is connected.
 
     Attributes:
+        exchange: Shares the queue manager, for messages of other queue managers.
         dirty: Connections that have something to be written, or are to be closed.
         unfinished: Connections that have asked for more than was carried out in one turn.
     """
@@ -169,6 +171,7 @@ class Reception:
         self._now = 0.0
         self._lost: OrderedDict[UUID, _Lost] = OrderedDict()
         self._count = 0
+        self.exchange: Exchange | None = None
         self.dirty: dict[Connection, None] = {}
         self.unfinished: dict[Connection, None] = {}
 
@@ -322,14 +325,21 @@ class Reception:
 
     # What comes of it.
 
-    def perform(self) -> None:
+    def perform(self, now: float | None = None) -> None:
         """Lets the host write what is to be written, and gives the answers that are due."""
+        if now is not None:
+            self._now = now
+            if self.exchange is not None:
+                self.exchange.go_on(now)
         while answers := self._host.perform():  # who is told something may leave more to do
             self.take(answers)
 
     def take(self, answers: list[Answer]) -> None:
         """Gives answers to who asked."""
         for answer in answers:
+            if self.exchange is not None and self.exchange.is_ours(answer):
+                self.exchange.take(answer, self._now)
+                continue
             connection = self._connections.get(answer.request >> NUMBER_BITS)
             if connection is None:
                 self._take_late(answer)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from merq.errors import SettingsError
+from merq.service.exchanging import ExchangeSection
 from merq.service.kinds import Address, Computer, File, Kind, Seconds, Switch, WrongValue
 from merq.service.sections import (
     EngineSettings,
@@ -39,6 +40,7 @@ from merq.service.sources import Given, from_environment, from_file, from_flags,
 __all__ = [
     "Described",
     "EngineSettings",
+    "ExchangeSection",
     "LimitSettings",
     "ListenSettings",
     "LogSettings",
@@ -59,6 +61,7 @@ SECTIONS: Final[Mapping[str, type[Any]]] = {
     "socket": SocketSettings,
     "tcp": ListenSettings,
     "tls": TlsSettings,
+    "exchange": ExchangeSection,
     "limits": LimitSettings,
     "engine": EngineSettings,
     "store": StoreSettings,
@@ -99,6 +102,7 @@ class ServiceSettings:
     socket: SocketSettings = field(default_factory=SocketSettings)
     tcp: ListenSettings = field(default_factory=ListenSettings)
     tls: TlsSettings = field(default_factory=TlsSettings)
+    exchange: ExchangeSection = field(default_factory=ExchangeSection)
     limits: LimitSettings = field(default_factory=LimitSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
@@ -244,6 +248,8 @@ def _contradictions(settings: ServiceSettings) -> Iterator[_Contradiction]:
             "tls.client_ca is given without tls.cert and tls.key, which TLS cannot do without",
         )
     yield from _tcp_contradictions(settings)
+    for keys, sentence in settings.exchange.contradictions():
+        yield _Contradiction(keys, sentence)
     if limits.keepalive_s >= limits.idle_s:
         yield _Contradiction(
             ("limits.keepalive_s", "limits.idle_s"),

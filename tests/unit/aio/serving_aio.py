@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -17,7 +18,7 @@ from merq.protocol.application.codec import decode_request
 from merq.protocol.application.frames import FRAME_BYTES_MAX, FrameReader, Kind
 from merq.protocol.application.requests import Request
 from merq.service.daemon import Service
-from merq.service.settings import ServiceSettings
+from merq.service.settings import ExchangeSection, ServiceSettings
 
 PATIENCE_S = 30
 ORDERS = r".\private$\orders"
@@ -50,7 +51,8 @@ async def serving(folder: Path, **settings: Any) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def served(settings: ServiceSettings) -> AsyncIterator[Service]:
-    service = Service(settings)
+    # Not all of them can have the one port that queue managers have.
+    service = Service(replace(settings, exchange=ExchangeSection(listen=False)))
     running = asyncio.create_task(service.run(retry=False))
     ready = asyncio.create_task(service.wait_until_running())
     await asyncio.wait((running, ready), return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,1 @@
+"""Sockets between queue managers: thin drivers for what `merq.exchange` decides."""

@@ -1,0 +1,371 @@
+"""TCP connections with other queue managers.
+
+Thin: everything that decides is in the exchange. Here are listening, connecting, reading, writing,
+looking up names, and waiting for who reads slowly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast
+
+from merq.exchange import Exchange, Link
+from merq.exchange.lines import CERTIFICATE_FAILURE, DNS_FAILURE, SOCKET_CONNECT_FAILURE
+from merq.exchange.switchboard import Fact
+from merq.net.pinging import Pinger
+from merq.net.securing import Securing
+
+BACKLOG: Final = 1024
+"""Connections that wait to be accepted."""
+
+TICK_S: Final = 0.1
+"""How often it is looked whether a timer is due, while there is anything to wait for."""
+
+IDLE_TICK_S: Final = 1.0
+"""The same, while there is nothing."""
+
+LOOKUPS_MAX: Final = 16
+"""Host names that are looked up at the same time."""
+
+
+class Teller(Protocol):
+    """Where it is told what happens."""
+
+    def info(self, event: str, **fields: Fact) -> None:
+        """Something of interest."""
+
+    def warning(self, event: str, **fields: Fact) -> None:
+        """Something that somebody should look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkingSettings:
+    """Where to listen and how to connect.
+
+    Attributes:
+        host: The address to listen on, and to connect from unless it stands for all of them.
+        port: The TCP port, here and everywhere.
+        listens: Whether others may connect.
+        connect_s: How long a connection may take to be made.
+        tls_port: The port for sessions inside of TLS, None if there is none.
+        server_context: What this side shows to who connects there.
+        client_context: What it shows and demands when it connects.
+        ping_port: [MS-MQQB] 2.1.2: the UDP port for ping messages.
+        answers_ping: Whether they are answered.
+    """
+
+    host: str
+    port: int
+    listens: bool = True
+    connect_s: float = 20.0
+    tls_port: int | None = None
+    server_context: ssl.SSLContext | None = None
+    client_context: ssl.SSLContext | None = None
+    ping_port: int = 3527
+    answers_ping: bool = True
+
+
+class LinkProtocol(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, linking: Linking, link: Link | None, *, is_secure: bool) -> None:
+        self._linking = linking
+        self._is_secure = is_secure
+        self._is_paused = False
+        self.link = link
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is there."""
+        self.transport = cast("asyncio.Transport", transport)
+        if self.link is None:
+            address = _plain(transport.get_extra_info("peername")[0])
+            self.link = self._linking.admit(self, address, is_secure=self._is_secure)
+            if self.link is None:
+                self.transport.abort()
+                return
+        else:
+            self._linking.made(self, self.link)
+        high = self._linking.exchange.settings.outbox_high_bytes
+        self.transport.set_write_buffer_limits(high=high, low=high // 2)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        link = self.link
+        if link is not None:
+            self._linking.receive(link, data)
+            self.restrain()
+
+    def flush(self) -> None:
+        """Writes what there is to be written, and ends the connection if it is to be."""
+        link, transport = self.link, self.transport
+        if link is None or transport is None:
+            return
+        outbox = link.take_outbox()
+        if outbox and not transport.is_closing():
+            transport.write(outbox[0] if len(outbox) == 1 else b"".join(outbox))
+        link.unwritten_bytes = transport.get_write_buffer_size()
+        if link.closing and not transport.is_closing():
+            transport.close()
+            # Who reads nothing would keep it open for ever.
+            asyncio.get_running_loop().call_later(1.0, transport.abort)
+
+    def restrain(self) -> None:
+        """Nothing is read while what came cannot be taken care of."""
+        link, transport = self.link, self.transport
+        if link is None or transport is None or transport.is_closing():
+            return
+        is_paused = self._linking.exchange.is_paused(link)
+        if is_paused and not self._is_paused:
+            transport.pause_reading()
+        elif not is_paused and self._is_paused:
+            transport.resume_reading()
+        self._is_paused = is_paused
+
+    def resume_writing(self) -> None:
+        """The other side has read what it was sent."""
+        link, transport = self.link, self.transport
+        if link is not None and transport is not None:
+            link.unwritten_bytes = transport.get_write_buffer_size()
+            self._linking.go_on(link)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        link, self.link, self.transport = self.link, None, None
+        if link is not None:
+            reason = "the other side closed the connection" if exc is None else str(exc)
+            self._linking.dismiss(link, reason)
+
+
+class Linking:
+    """All connections with other queue managers.
+
+    Args:
+        feed: Lets something happen in the queue manager, now, if it can be trusted; what comes of
+            it is performed soon after, and `flush` is called.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        settings: LinkingSettings,
+        feed: Callable[[Callable[[], None]], None],
+        log: Teller,
+    ) -> None:
+        self.exchange = exchange
+        self.settings = settings
+        self._feed = feed
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._protocols: dict[Link, LinkProtocol] = {}
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._looking = asyncio.Semaphore(LOOKUPS_MAX)
+        self._pinger = Pinger(exchange)
+        self._ticking: asyncio.TimerHandle | None = self._loop.call_later(TICK_S, self._tick)
+        self._is_over = False
+        self._last_one: asyncio.Future[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._protocols)
+
+    async def listen(self) -> None:
+        """Begins to accept connections, and to answer pings.
+
+        Raises:
+            OSError: An address cannot be listened on.
+        """
+        settings = self.settings
+        if settings.listens:
+            self._servers.append(
+                await self._loop.create_server(
+                    lambda: LinkProtocol(self, None, is_secure=False),
+                    settings.host,
+                    settings.port,
+                    backlog=BACKLOG,
+                )
+            )
+            if settings.answers_ping:
+                await self._pinger.listen(settings.host, settings.ping_port)
+        if settings.tls_port is not None:
+            assert settings.server_context is not None, "the settings have both or none"
+            context = settings.server_context
+            self._servers.append(
+                await self._loop.create_server(
+                    lambda: Securing(
+                        LinkProtocol(self, None, is_secure=True),
+                        context,
+                        settings.connect_s,
+                        self._refuse_tls,
+                    ),
+                    settings.host,
+                    settings.tls_port,
+                    backlog=BACKLOG,
+                )
+            )
+
+    def _refuse_tls(self, transport: asyncio.BaseTransport, reason: str) -> None:
+        peer = transport.get_extra_info("peername")
+        self._log.warning("TLS session refused", peer=str(peer), reason=reason)
+
+    # Connections.
+
+    def admit(self, protocol: LinkProtocol, address: str, *, is_secure: bool) -> Link | None:
+        """Somebody has connected; None if that is not to be."""
+        link = self.exchange.accepted(address, self._loop.time(), is_secure=is_secure)
+        if link is not None:
+            self._protocols[link] = protocol
+        self._tell()
+        return link
+
+    def made(self, protocol: LinkProtocol, link: Link) -> None:
+        """A connection that was asked for is there."""
+        self._protocols[link] = protocol
+        self._feed(lambda: self.exchange.connected(link, self._loop.time()))
+
+    def receive(self, link: Link, data: bytes) -> None:
+        """Bytes came."""
+        self._feed(lambda: self.exchange.received(link, data, self._loop.time()))
+
+    def go_on(self, link: Link) -> None:
+        """More may be written."""
+        self._feed(lambda: self.exchange.written(link, self._loop.time()))
+
+    def dismiss(self, link: Link, reason: str) -> None:
+        """A connection is gone."""
+        self._protocols.pop(link, None)
+        if not self._protocols and self._last_one is not None and not self._last_one.done():
+            self._last_one.set_result(None)
+        self._feed(lambda: self.exchange.lost(link, reason, self._loop.time()))
+
+    # What the exchange wants.
+
+    def flush(self) -> None:
+        """Writes, connects and looks up what is to be."""
+        exchange = self.exchange
+        dirty = exchange.dirty
+        while dirty:
+            link, _ = dirty.popitem()
+            protocol = self._protocols.get(link)
+            if protocol is not None:
+                protocol.flush()
+                protocol.restrain()
+            elif link.closing and not link.is_lost:
+                self._loop.call_soon(self.dismiss, link, link.closing)
+        for link in exchange.take_dialing():
+            self._start(self._dial(link))
+        for host in exchange.take_lookups():
+            self._start(self._look_up(host))
+        self._tell()
+
+    def _tell(self) -> None:
+        for text, fields in self.exchange.take_told():
+            self._log.info(text, **fields)
+
+    def _start(self, doing: Any) -> None:
+        task = self._loop.create_task(doing)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _tick(self) -> None:
+        if self._is_over:
+            return
+        # Only what is awake needs it often.
+        delay = TICK_S if len(self.exchange) or self.exchange.is_waiting else IDLE_TICK_S
+        self._ticking = self._loop.call_later(delay, self._tick)
+        self._feed(lambda: self.exchange.tick(self._loop.time()))
+        for protocol in list(self._protocols.values()):
+            protocol.restrain()
+
+    async def _dial(self, link: Link) -> None:
+        settings, exchange = self.settings, self.exchange
+        if exchange.settings.ping and not await self._pinger.ask(link.address, settings.ping_port):
+            text = "no answer to a ping, or a refusal"
+            self._failed(link, text, "PingFailure")
+            return
+        local = None if _is_wildcard(settings.host) else (settings.host, 0)
+        if local is not None and (":" in local[0]) != (":" in link.address):
+            local = None  # another family of addresses
+        port, context = settings.port, None
+        if link.is_secure:
+            if settings.tls_port is None or settings.client_context is None:
+                text = "it is to be reached inside of TLS, for which no certificate is set up"
+                self._failed(link, text, CERTIFICATE_FAILURE)
+                return
+            port, context = settings.tls_port, settings.client_context
+        try:
+            async with asyncio.timeout(settings.connect_s):
+                await self._loop.create_connection(
+                    lambda: LinkProtocol(self, link, is_secure=link.is_secure),
+                    link.address,
+                    port,
+                    local_addr=local,
+                    ssl=context,
+                    server_hostname=link.host or link.address if context is not None else None,
+                )
+        except ssl.SSLError as wrong:
+            self._failed(link, str(wrong), CERTIFICATE_FAILURE)
+        except (OSError, TimeoutError) as wrong:
+            self._failed(link, str(wrong) or "it took too long", SOCKET_CONNECT_FAILURE)
+
+    def _failed(self, link: Link, text: str, status: str) -> None:
+        self._protocols.pop(link, None)
+        self._feed(lambda: self.exchange.dial_failed(link, text, self._loop.time(), status))
+
+    async def _look_up(self, host: str) -> None:
+        addresses: list[str] = []
+        text = ""
+        async with self._looking:
+            try:
+                found = await self._loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+            except (OSError, UnicodeError) as wrong:
+                text = f"{DNS_FAILURE}: {wrong}"
+        self._feed(lambda: self.exchange.looked_up(host, addresses, self._loop.time(), text))
+
+    # The end.
+
+    def stop_accepting(self) -> None:
+        """No further connections."""
+        for server in self._servers:
+            server.close()
+        self._pinger.close()
+
+    async def close(self) -> None:
+        """[MS-MQQB] 3.1.4.2: ends every connection."""
+        self._is_over = True
+        if self._ticking is not None:
+            self._ticking.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for protocol in list(self._protocols.values()):
+            protocol.flush()
+            if protocol.transport is not None:
+                protocol.transport.close()
+        if self._protocols:
+            self._last_one = self._loop.create_future()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._last_one), 1.0)
+        for protocol in list(self._protocols.values()):
+            if protocol.transport is not None:
+                protocol.transport.abort()
+        if self._protocols and self._last_one is not None:
+            await self._last_one
+        for server in self._servers:
+            await server.wait_closed()
+
+
+def _is_wildcard(host: str) -> bool:
+    return host in {"0.0.0.0", "::", ""}  # noqa: S104 - it is compared, not bound
+
+
+def _plain(address: str) -> str:
+    """An address as others write it: IPv4 within IPv6 as IPv4, without a zone."""
+    address = address.partition("%")[0]
+    return address.removeprefix("::ffff:") if "." in address else address

@@ -1,0 +1,323 @@
+"""Settings of the exchange with other queue managers, and the peers that a file names.
+
+Defaults come from [MS-MQQB] appendix A; where Windows has a registry value for it, the meaning
+says its name.
+"""
+
+# ruff: noqa: RUF009 - `setting` declares a field, as `field` does
+
+from __future__ import annotations
+
+import ssl
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from merq.client.security import harden, load_authorities, load_pair
+from merq.errors import SettingsError
+from merq.exchange import ExchangeSettings, Peer, Peers
+from merq.net.linking import LinkingSettings
+from merq.protocol.binary.settings import STANDARD_PORT, WINDOW, SessionSettings
+from merq.service.kinds import PORT_MAX, Address, Count, File, Seconds, Switch, Text
+from merq.service.sections import DAY_S, check, setting
+
+PEERS_MAX: Final = 100_000
+"""Peers that a file may name."""
+
+_PEER_KEYS: Final = frozenset({"name", "guid", "host", "via", "public_queues", "tls"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeSection:
+    """[MS-MQQB]: messages from and to other queue managers."""
+
+    listen: bool = setting(
+        default=True, kind=Switch(), meaning="Whether other queue managers may connect in clear."
+    )
+    host: str | None = setting(
+        None, Address(), "The address it listens on.", otherwise="the same as `address`"
+    )
+    port: int = setting(
+        STANDARD_PORT, Count(1, PORT_MAX), "The TCP port, here and at all other queue managers."
+    )
+    aliases: str | None = setting(
+        None,
+        Text(),
+        "Other names and addresses of this computer, separated by commas: messages to them stay "
+        "here.",
+        otherwise="its name, host name and address",
+    )
+    peers: Path | None = setting(
+        None,
+        File(),
+        "TOML file with a table `[[peer]]` for each queue manager that is known by its GUID.",
+        otherwise="only direct names lead elsewhere",
+    )
+    hardened: bool = setting(
+        default=False,
+        kind=Switch(),
+        meaning="HardenedSecurity: nothing goes or comes by this protocol.",
+    )
+    forwards: bool = setting(
+        default=False,
+        kind=Switch(),
+        meaning="Whether messages for other queue managers are passed on to them.",
+    )
+    insecure_nacks: bool = setting(
+        default=False,
+        kind=Switch(),
+        meaning="Whether senders are told that a queue is not here or not theirs to send to, "
+        "which tells strangers what there is (Windows: PermitInsecureNacks).",
+    )
+    window: int = setting(
+        WINDOW,
+        Count(1, 0xFFFF),
+        "Messages that may be without a session acknowledgment; the lower of both sides counts "
+        "(Windows: MaxUnackedPacket, 64).",
+    )
+    links_max: int = setting(4096, Count(1, 1 << 20), "Connections at a time, both ways.")
+    links_per_peer_max: int = setting(
+        64, Count(1, 1 << 20), "Connections at a time that one address may have made."
+    )
+    connect_s: float = setting(
+        20.0, Seconds(0.1, 3600), "How long a connection may take to be made."
+    )
+    retry_s: float = setting(
+        5.0,
+        Seconds(0.05, DAY_S),
+        "Between two attempts to connect (Windows: TryConnectInterval).",
+    )
+    initialization_s: float = setting(
+        60.0, Seconds(0.1, 3600), "How long a session may take to be open."
+    )
+    cleanup_s: float = setting(
+        300.0,
+        Seconds(0.1, DAY_S),
+        "A session over which nothing goes is closed after this time (Windows: CleanupInterval).",
+    )
+    ack_wait_s: float = setting(
+        20.0, Seconds(20, 120), "How long a session acknowledgment is waited for."
+    )
+    order_ack_s: float = setting(
+        0.5, Seconds(0.01, 3600), "How long an order acknowledgment waits for further messages."
+    )
+    order_ack_max_s: float = setting(
+        10.0,
+        Seconds(0.01, 3600),
+        "The longest that it waits while messages come (Windows: SeqMaxAckDelay).",
+    )
+    order_ack_every: int = setting(
+        1000, Count(1, 1 << 20), "After so many messages it waits no longer."
+    )
+    resend_short_s: float = setting(
+        30.0,
+        Seconds(0.1, DAY_S),
+        "Transactional messages without an order acknowledgment are sent again after this time, "
+        "three times (Windows: SeqResend13Time).",
+    )
+    resend_medium_s: float = setting(
+        300.0, Seconds(0.1, DAY_S), "Then three times after this (Windows: SeqResend46Time)."
+    )
+    resend_long_s: float = setting(
+        1800.0, Seconds(0.1, DAY_S), "Then three times after this (Windows: SeqResend79Time)."
+    )
+    resend_final_s: float = setting(
+        21_600.0, Seconds(0.1, 30 * DAY_S), "Then after this, always (Windows: SeqResend10Time)."
+    )
+    in_doubt_s: float = setting(
+        21_600.0,
+        Seconds(1, 365 * DAY_S),
+        "A message that was transmitted and of which nothing was heard is given up this long "
+        "after its time.",
+    )
+    history_size: int = setting(
+        10_000,
+        Count(100, 1 << 24),
+        "Messages of each queue manager by which duplicates are known (Windows: "
+        "RemoveDuplicateSize).",
+    )
+    history_s: float = setting(
+        1800.0,
+        Seconds(1, 30 * DAY_S),
+        "For how long they are known (Windows: RemoveDuplicateCleanup).",
+    )
+    ping: bool = setting(
+        default=False,
+        kind=Switch(),
+        meaning="Whether others are asked by UDP before it is connected to them.",
+    )
+    ping_answer: bool = setting(
+        default=True,
+        kind=Switch(),
+        meaning="Whether who asks so is answered (Windows: EnablePingService).",
+    )
+    ping_port: int = setting(
+        3527, Count(1, PORT_MAX), "The UDP port for that (Windows: MsmqIpPingPort)."
+    )
+    tls_port: int | None = setting(
+        None,
+        Count(1, PORT_MAX),
+        "The port for sessions inside of TLS, here and at the others. Between Merq only.",
+        otherwise="no TLS between queue managers",
+    )
+    tls_cert: Path | None = setting(
+        None, File(), "PEM file: what this side shows, both ways.", otherwise="no TLS"
+    )
+    tls_key: Path | None = setting(
+        None, File(), "PEM file: the certificate's private key (`chmod 600`).", otherwise="no TLS"
+    )
+    tls_ca: Path | None = setting(
+        None, File(), "PEM file: the authorities that the others' must be of.", otherwise="no TLS"
+    )
+    tls_only: bool = setting(
+        default=False,
+        kind=Switch(),
+        meaning="Nothing is said in clear: neither listened to nor connected to without TLS.",
+    )
+
+    def __post_init__(self) -> None:
+        check(self, "exchange.")
+
+    @property
+    def names(self) -> list[str]:
+        """The other names of this computer."""
+        return [each.strip() for each in (self.aliases or "").split(",") if each.strip()]
+
+    def contradictions(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Keys that do not go together, and a sentence why."""
+        tls = ("exchange.tls_port", "exchange.tls_cert", "exchange.tls_key", "exchange.tls_ca")
+        given = [getattr(self, key.removeprefix("exchange.")) is not None for key in tls]
+        if any(given) and not all(given):
+            missing = ", ".join(key for key, there in zip(tls, given, strict=True) if not there)
+            yield tls, f"TLS between queue managers needs {missing} too: all four or none"
+        if self.tls_only and not all(given):
+            sentence = "exchange.tls_only is true, and TLS between queue managers is not set up"
+            yield ("exchange.tls_only", *tls), sentence
+        if self.tls_port == self.port:
+            sentence = f"exchange.tls_port and exchange.port are both {self.port}"
+            yield ("exchange.tls_port", "exchange.port"), sentence
+
+    def exchange_settings(self) -> ExchangeSettings:
+        """What the exchange takes."""
+        short, medium, long = self.resend_short_s, self.resend_medium_s, self.resend_long_s
+        return ExchangeSettings(
+            session=SessionSettings(
+                window=self.window,
+                initialization_s=self.initialization_s,
+                cleanup_s=self.cleanup_s,
+                ack_wait_s=self.ack_wait_s,
+            ),
+            retry_s=self.retry_s,
+            order_ack_s=self.order_ack_s,
+            order_ack_max_s=self.order_ack_max_s,
+            order_ack_every=self.order_ack_every,
+            resend_s=(*[short] * 3, *[medium] * 3, *[long] * 3, self.resend_final_s),
+            in_doubt_s=int(self.in_doubt_s),
+            history_size=self.history_size,
+            history_s=int(self.history_s),
+            insecure_nacks=self.insecure_nacks,
+            forwards=self.forwards,
+            hardened=self.hardened,
+            ping=self.ping,
+            links_max=self.links_max,
+            links_per_peer_max=self.links_per_peer_max,
+        )
+
+    def linking_settings(self, address: str) -> LinkingSettings:
+        """What the sockets take.
+
+        Raises:
+            CertificateError: A file is missing, or not what it should be.
+        """
+        server = client = None
+        if self.tls_cert is not None and self.tls_key is not None and self.tls_ca is not None:
+            server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            server.verify_mode = ssl.CERT_REQUIRED
+            client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            for context in (server, client):
+                harden(context)
+                load_pair(context, self.tls_cert, self.tls_key)
+                load_authorities(context, self.tls_ca)
+        return LinkingSettings(
+            host=self.host or address,
+            port=self.port,
+            listens=self.listen and not self.tls_only and not self.hardened,
+            connect_s=self.connect_s,
+            tls_port=None if self.hardened else self.tls_port,
+            server_context=server,
+            client_context=client,
+            ping_port=self.ping_port,
+            answers_ping=self.ping_answer,
+        )
+
+    def known_peers(self) -> Peers:
+        """The queue managers that the file names.
+
+        Raises:
+            SettingsError: The file cannot be read, or says what it cannot mean; all of it.
+        """
+        peers = [] if self.peers is None else read_peers(self.peers)
+        return Peers(peers, all_secure=self.tls_only)
+
+
+def read_peers(path: Path) -> list[Peer]:
+    """Reads a file of peers.
+
+    Raises:
+        SettingsError: It cannot be read, or says what it cannot mean; all of it.
+    """
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
+        raise SettingsError((f"exchange.peers: {path} cannot be read: {wrong}",)) from wrong
+    tables = found.get("peer", [])
+    faults = [f"{path}: {key} is unknown; [[peer]] belongs there" for key in found if key != "peer"]
+    if not isinstance(tables, list) or len(tables) > PEERS_MAX:
+        raise SettingsError((f"{path}: at most {PEERS_MAX} tables [[peer]] belong there",))
+    peers: list[Peer] = []
+    for count, table in enumerate(tables, start=1):
+        try:
+            peers.append(_peer(table))
+        except (TypeError, ValueError) as wrong:
+            faults.append(f"{path}, peer {count}: {wrong}")
+    names = {peer.name.lower() for peer in peers}
+    faults += [
+        f"{path}: {peer.name} is reached via {peer.via}, which is no peer of this file"
+        for peer in peers
+        if peer.via and peer.via.lower() not in names
+    ]
+    if len(names) < len(peers):
+        faults.append(f"{path}: several peers have the same name")
+    if faults:
+        raise SettingsError(tuple(faults))
+    return peers
+
+
+def _peer(table: Any) -> Peer:
+    if not isinstance(table, dict):
+        raise TypeError("a table belongs there")
+    unknown = sorted(set(table) - _PEER_KEYS)
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)} is unknown; there are {sorted(_PEER_KEYS)}")
+    texts = {key: table.get(key, "") for key in ("name", "guid", "host", "via")}
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{key} is {value!r}; text belongs there")
+    if not texts["name"]:
+        raise ValueError("name is missing")
+    if bool(texts["host"]) == bool(texts["via"]):
+        raise ValueError("either host or via belongs there: where it is, or who passes on to it")
+    queues, secure = table.get("public_queues", []), table.get("tls", False)
+    if not isinstance(queues, list) or not isinstance(secure, bool):
+        raise TypeError("public_queues is a list of GUIDs, tls is true or false")
+    return Peer(
+        name=texts["name"],
+        guid=UUID(texts["guid"]),
+        host=texts["host"],
+        via=texts["via"],
+        public_queues=tuple(UUID(each) for each in queues),
+        is_secure=secure,
+    )
