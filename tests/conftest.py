@@ -12,6 +12,7 @@ settings.register_profile("repeatable", derandomize=True, database=None, deadlin
 settings.register_profile("random", deadline=None)
 settings.load_profile("random" if os.environ.get("MERQ_RANDOM") else "repeatable")
 
-# Services that tests start do not all listen on the one port that queue managers have: those that
-# are to, say so and have an address of their own.
+# Services that tests start do not all listen on the one port that queue managers have, and look for
+# nobody: those that are to, say so and have an address of their own.
 os.environ.setdefault("MERQ_EXCHANGE_LISTEN", "false")
+os.environ.setdefault("MERQ_EXCHANGE_OFFLINE", "true")

@@ -52,7 +52,11 @@ def environment(**variables: str) -> dict[str, str]:
     kept = {name: text for name, text in os.environ.items() if not name.startswith("MERQ_")}
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
     # Only those with an address of their own can have the port that queue managers have.
-    own = {"PYTHONPATH": path, "MERQ_EXCHANGE_LISTEN": "false"}
+    own = {
+        "PYTHONPATH": path,
+        "MERQ_EXCHANGE_LISTEN": "false",
+        "MERQ_EXCHANGE_OFFLINE": "true",
+    }
     return kept | own | variables
 
 

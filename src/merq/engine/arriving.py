@@ -21,7 +21,7 @@ from merq.engine.sending import check_secured
 from merq.engine.state import State
 from merq.errors import MessageQueueError
 from merq.model.message_class import MessageClass
-from merq.model.names import DirectName
+from merq.model.names import LOCAL_COMPUTER, DirectName
 from merq.model.queue import QueueKind
 from merq.wire.acks import ACK_BODY_SIZE, FINAL_ACK_CLASS_MIN, ORDER_ACK_LABEL
 from merq.wire.build import one_hop_further
@@ -31,6 +31,9 @@ from merq.wire.view import MessageView
 
 HOPS_MAX: Final = 0x1D
 """[MS-MQMQ] 2.2.19.2: how many queue managers may handle a message on its way."""
+
+NAMES_MAX: Final = 4096
+"""Names of which it is remembered which queue they mean."""
 
 _NULL: Final = bytes(16)
 _ORDER_ACK: Final = struct.Struct("<QI")
@@ -72,6 +75,7 @@ class Arrivals:
     def __init__(self, state: State, departures: Departures) -> None:
         self._state = state
         self._departures = departures
+        self._found: dict[bytes, Queue] = {}
         self.forwards = False
 
     def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
@@ -209,8 +213,7 @@ class Arrivals:
         """
         state, kind = self._state, view.destination_type
         if kind == DIRECT:
-            name = notices.name_of_destination(view)
-            return state.find(name.path_name().on(".")) if isinstance(name, DirectName) else None
+            return self._find_direct(view)
         if kind == PUBLIC:
             identifier = UUID(bytes_le=view.destination)
             for queue in state.queues.values():
@@ -219,6 +222,22 @@ class Arrivals:
             return None
         if kind == PRIVATE_ON_DESTINATION:
             return state.queues.get(int.from_bytes(view.destination, "little"))
+        return None
+
+    def _find_direct(self, view: MessageView) -> Queue | None:
+        """The queue of a direct name; names come again and again, and take long to read."""
+        state, data = self._state, view.destination
+        found = self._found.get(data)
+        if found is not None and state.queues.get(found.properties.number) is found:
+            return found
+        name = notices.name_of_destination(view)
+        if isinstance(name, DirectName):
+            found = state.find(name.path_name().on(LOCAL_COMPUTER))
+            if found is not None:
+                if len(self._found) >= NAMES_MAX:
+                    self._found.clear()
+                self._found[data] = found
+                return found
         return None
 
     def _reason(self, queue: Queue | None, view: MessageView) -> int:

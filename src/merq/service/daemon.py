@@ -178,6 +178,8 @@ class Service:
         sockets = section.linking_settings(settings.address)
         host.engine.state.answer_to([*section.names, *_own_names(sockets.host)])
         peers = section.known_peers()
+        if section.offline:
+            host.engine.take_offline()
         reception.exchange = exchange = Exchange(host, section.exchange_settings(), peers)
         linking = Linking(exchange, sockets, listeners.feed, self._log)
         listeners.flushes.append(linking.flush)

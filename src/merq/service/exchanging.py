@@ -37,6 +37,11 @@ class ExchangeSection:
     listen: bool = setting(
         default=True, kind=Switch(), meaning="Whether other queue managers may connect in clear."
     )
+    offline: bool = setting(
+        default=False,
+        kind=Switch(),
+        meaning="Whether it begins offline: messages to others wait until it is brought online.",
+    )
     host: str | None = setting(
         None, Address(), "The address it listens on.", otherwise="the same as `address`"
     )
