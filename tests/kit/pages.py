@@ -106,6 +106,8 @@ class Terminal:
         scripts = Path(sys.prefix) / "bin"
         kept = {name: each for name, each in os.environ.items() if not name.startswith("MERQ_")}
         self.environment = kept | {
+            "MERQ_EXCHANGE_LISTEN": "false",
+            "MERQ_EXCHANGE_OFFLINE": "true",
             "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
             "PYTHONUTF8": "1",
             "PYTHONWARNINGS": "error",

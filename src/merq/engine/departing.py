@@ -59,13 +59,13 @@ class Departures:
         size = 0
         for lane in range(LANES):
             while len(found) < most and size < most_bytes:
-                rows = queue.positions.rows_behind(
+                rows = queue.positions.lane_behind(
                     transfer.sent_up_to[lane], min(most - len(found), ROWS)
                 )
-                if not rows or rows[0].lookup_id >> _LANE_SHIFT != lane:
+                if not rows:
                     break
                 for place in rows:
-                    if place.lookup_id >> _LANE_SHIFT != lane or size >= most_bytes:
+                    if size >= most_bytes:
                         break
                     going = self._depart(queue, transfer, place)
                     if going is not None:

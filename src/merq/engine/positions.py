@@ -262,14 +262,24 @@ class PositionList:
         found: list[Place] = []
         start = lookup_id + 1
         for number in range(max(start >> _LANE_SHIFT, 0), LANES):
-            lane = self._lanes[number]
-            for index in range(max(lane.index_of(start), 0), len(lane.blocks)):
-                block = lane.blocks[index]
-                for row in range(bisect_left(block.ids, start, block.start), len(block.ids)):
-                    if block.states[row] != DELETED:
-                        found.append(block.place(row))
-                        if len(found) == most:
-                            return found
+            behind = max(lookup_id, (number << _LANE_SHIFT) - 1)
+            found += self.lane_behind(behind, most - len(found))
+            if len(found) == most:
+                break
+        return found
+
+    def lane_behind(self, lookup_id: int, most: int) -> list[Place]:
+        """The same, but only messages of the priority that the next place has."""
+        found: list[Place] = []
+        start = lookup_id + 1
+        lane = self._lanes[start >> _LANE_SHIFT]
+        for index in range(max(lane.index_of(start), 0), len(lane.blocks)):
+            block = lane.blocks[index]
+            for row in range(bisect_left(block.ids, start, block.start), len(block.ids)):
+                if block.states[row] != DELETED:
+                    found.append(block.place(row))
+                    if len(found) == most:
+                        return found
         return found
 
     def set_state(self, lookup_id: int, state: int) -> None:
