@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from merq.engine import notices, outgoing, records, tracing
-from merq.engine.changes import Answer, ArriveStep, Change
+from merq.engine.changes import NO_ENTRY, Answer, ArriveStep, Change, PutManyStep
 from merq.engine.departing import Departures
 from merq.engine.incoming import SEQUENCES_MAX, Incoming, pack_sequence
 from merq.engine.queue import NO_NOTE, Queue
@@ -34,6 +34,10 @@ HOPS_MAX: Final = 0x1D
 
 NAMES_MAX: Final = 4096
 """Names of which it is remembered which queue they mean."""
+
+_DELIVERY: Final = 3 << 5
+_TELLING: Final = 1 << 9 | 7 << 13
+"""[MS-MQMQ] 2.2.19.2: the delivery mode; positive journaling, or an administration queue."""
 
 _NULL: Final = bytes(16)
 _ORDER_ACK: Final = struct.Struct("<QI")
@@ -76,11 +80,13 @@ class Arrivals:
         self._state = state
         self._departures = departures
         self._found: dict[bytes, Queue] = {}
+        self._run: PutManyStep | None = None
         self.forwards = False
 
     def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
         """[MS-MQQB] 3.1.5.8: takes messages; answers when what is to be kept of them is durable."""
         change = Change()
+        self._run = None
         step = ArriveStep()
         touched: dict[Incoming, None] = {}
         ordered: list[Queue] = []
@@ -177,13 +183,38 @@ class Arrivals:
             self._reject(change, view, reason)
             return
         assert queue is not None, "there is a reason otherwise"
-        packet, flags = view.packet, view.user_flags
-        notices.put_packet(
-            state, change, queue, packet, view.base_flags & 7, recoverable=flags & 0x60 != 0
-        )
-        notices.arrived(state, change, view)
+        self._put(change, queue, view, source)
+        if view.user_flags & _TELLING:
+            notices.arrived(state, change, view)
         if view.traced:
             tracing.report(state, change, view)
+
+    def _put(self, change: Change, queue: Queue, view: MessageView, source: bytes) -> None:
+        """Plans that a message comes into its queue; those in a row are one step."""
+        state, packet, entries = self._state, view.packet, change.entries
+        lookup_id = state.numbers.lookup_id(view.base_flags & 7, change)
+        run = self._run
+        is_recoverable = view.user_flags & _DELIVERY != 0
+        if (
+            run is None
+            or run.queue is not queue
+            or (run.entry != NO_ENTRY) != is_recoverable
+            or (is_recoverable and len(entries) != run.entry + len(run.packets))
+        ):
+            entry = len(entries) if is_recoverable else NO_ENTRY
+            self._run = run = PutManyStep(queue, state.now, [], [], 0, entry, 0)
+            run.keys = []
+            change.steps.append(run)
+        assert run.keys is not None, "they are of others"
+        if is_recoverable:
+            entries.append(records.put(queue.properties.number, state.now, lookup_id, packet))
+        size = len(packet)
+        run.lookup_ids.append(lookup_id)
+        run.packets.append(packet)
+        run.keys.append(state.source_key(source) | view.message_ordinal)
+        run.size += size
+        queue.staged_bytes += size
+        state.taken_bytes += size
 
     def _sequence(self, change: Change, arrival: Arrival) -> Incoming:
         """The sequence of a message, and where its sender is."""
@@ -198,13 +229,14 @@ class Arrivals:
 
     def _is_next(self, step: ArriveStep, incoming: Incoming, view: MessageView) -> bool:
         """[MS-MQQB] 3.1.5.8.6: whether a message is the next of its sequence; it is taken, then."""
-        number = view.tx_sequence_number
-        if not incoming.accepts(view.tx_sequence_id, number, view.previous_tx_sequence_number):
+        sequence_id, number, previous = view.tx_place
+        if not incoming.accepts(sequence_id, number, previous):
             incoming.rejects += 1
             return False
         incoming.rejects = 0
-        step.sequences.setdefault(incoming, (incoming.sequence_id, incoming.number))
-        incoming.sequence_id, incoming.number = view.tx_sequence_id, number
+        if incoming not in step.sequences:
+            step.sequences[incoming] = incoming.sequence_id, incoming.number
+        incoming.sequence_id, incoming.number = sequence_id, number
         return True
 
     def _find(self, view: MessageView) -> Queue | None:

@@ -66,16 +66,26 @@ class PutStep:
 
 @final
 class PutManyStep:
-    """Messages of this queue manager's own become available, of which nothing else is known.
+    """Messages become available, of which nothing else is known.
 
     Attributes:
         lookup_ids: Of each packet.
-        first_ordinal: The first message's; the others follow it.
+        first_ordinal: The first message's of our own; the others follow it.
+        keys: By which each is known, if they are of others.
         entry: The first one's place among the change's entries, the others follow it; or NO_ENTRY.
         size: Of all packets together.
     """
 
-    __slots__ = ("arrival", "entry", "first_ordinal", "lookup_ids", "packets", "queue", "size")
+    __slots__ = (
+        "arrival",
+        "entry",
+        "first_ordinal",
+        "keys",
+        "lookup_ids",
+        "packets",
+        "queue",
+        "size",
+    )
 
     def __init__(
         self,
@@ -94,6 +104,7 @@ class PutManyStep:
         self.first_ordinal = first_ordinal
         self.entry = entry
         self.size = size
+        self.keys: list[int] | None = None
 
 
 @final

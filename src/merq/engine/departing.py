@@ -93,7 +93,7 @@ class Departures:
                 lookup_id, packet, is_recoverable, is_ordered=False, is_traced=is_traced
             )
         view = MessageView(packet)
-        sequence_id, number = view.tx_sequence_id, view.tx_sequence_number
+        sequence_id, number, _ = view.tx_place
         waiting = transfer.unordered
         is_new = not waiting or waiting[-1].lookup_id < lookup_id
         if is_new and waiting and waiting[-1].sequence_id != sequence_id:
@@ -144,16 +144,19 @@ class Departures:
 
     # Done.
 
-    def acknowledged(self, queue: Queue, lookup_ids: Iterable[int]) -> None:
-        """[MS-MQQB] 3.1.5.5.2 to 3.1.5.5.4: the other side has these, and not by OrderAck."""
+    def acknowledged(self, queue: Queue, messages: Iterable[tuple[int, bool]]) -> None:
+        """[MS-MQQB] 3.1.5.5.2 to 3.1.5.5.4: the other side has these, and not by OrderAck.
+
+        Each is a lookup identifier, and whether its sender wants a copy.
+        """
         change = Change()
         gone: list[int] = []
-        for lookup_id in lookup_ids:
+        for lookup_id, is_journaled in messages:
             place = queue.positions.get(lookup_id)
             if place is None or place.state == PURGE_PENDING:
                 continue
-            packet = self._state.readable(place)
-            if packet is not None and packet[61] & 2 and packet[16:32] == self._state.source:
+            packet = self._state.readable(place) if is_journaled else None
+            if packet is not None and packet[16:32] == self._state.source:
                 notices.delivered(self._state, change, MessageView(packet))
             self._go(change, queue, place, gone)
         self._submit(change, queue, gone)

@@ -88,8 +88,11 @@ class Holdings:
 
     def key_of(self, message_id: bytes) -> int:
         """A message id as a number: the ordinal, and which queue manager it is from."""
-        source = self._sources.setdefault(message_id[:16], len(self._sources) + 1)
-        return source << 32 | int.from_bytes(message_id[16:], "little")
+        return self.source_key(message_id[:16]) | int.from_bytes(message_id[16:], "little")
+
+    def source_key(self, source: bytes) -> int:
+        """The part of that number that says which queue manager it is."""
+        return self._sources.setdefault(source, len(self._sources) + 1) << 32
 
     def known_key_of(self, message_id: bytes) -> int | None:
         """The same, or None if no message of that queue manager was ever here."""

@@ -351,7 +351,7 @@ class State(Holdings):
         self.insert(queue, step.lookup_id, location, packet, kept=kept)
 
     def _put_many(self, step: PutManyStep, change: Change) -> None:
-        """What `_put` does, for many at once: none has a note, and all are from here."""
+        """What `_put` does, for many at once: none has a note."""
         queue, arrival, packets = step.queue, step.arrival, step.packets
         positions, by_message_id = queue.positions, queue.by_message_id
         queue.staged_bytes -= step.size
@@ -360,9 +360,12 @@ class State(Holdings):
         if source is None:
             source = self._sources[self.source] = len(self._sources) + 1
         key = source << 32 | step.first_ordinal
+        keys = step.keys
         row = 0
         for packet in packets:
             size, lookup_id = len(packet), step.lookup_ids[row]
+            if keys is not None:
+                key = keys[row]
             if step.entry == NO_ENTRY:
                 self._memory_count += 1
                 location = MEMORY | self._memory_count
@@ -380,6 +383,8 @@ class State(Holdings):
         if step.entry != NO_ENTRY:
             # A frame lies in one segment.
             self._packets.keep(change.positions[step.entry], step.size)
+        if queue.transfer is not None:
+            self.outbound[queue] = None
         if queue.waiting:
             self.awake.append(queue)
 

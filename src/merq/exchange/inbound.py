@@ -42,7 +42,7 @@ class Inbound:
         self._engine = board.host.engine
         self._inbox: deque[tuple[Link, list[MessageView]]] = deque()
         self._request = 0
-        self._taken: list[tuple[Link, int]] = []
+        self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
         self._told: dict[Incoming, _Told] = {}
         self._forget_at = 0
@@ -55,9 +55,9 @@ class Inbound:
     def came(self, link: Link) -> None:
         """Messages came through a connection."""
         assert link.session is not None, "it has received something"
-        if link.session.arrived:
-            self._inbox.append((link, link.session.arrived))
-            link.session.arrived = []
+        views = link.session.take_arrived()
+        if views:
+            self._inbox.append((link, views))
 
     def go_on(self, now: float) -> None:
         """Takes what has come, unless what was taken before is still under way."""
@@ -66,11 +66,13 @@ class Inbound:
 
     def _take_some(self, now: float) -> None:
         arrivals: list[Arrival] = []
+        sizes: list[tuple[Link, int]] = []
         while self._inbox and len(arrivals) < ARRIVALS_MAX:
             link, views = self._inbox.popleft()
             if link.is_lost or link.closing:
                 continue  # it comes again
-            self._taken.append((link, len(views)))
+            self._taken.append(link)
+            sizes.append((link, len(views)))
             arrivals += [Arrival(view, link.address) for view in views]
         if not arrivals:
             return
@@ -80,18 +82,15 @@ class Inbound:
         for queue in arrived.ordered:
             self._outbound.ordered(queue, now)
         if arrived.refusal:
-            self._refuse(arrived.taken, arrived.refusal)
+            self._refuse(sizes, arrived.taken, arrived.refusal)
 
-    def _refuse(self, count: int, reason: str) -> None:
+    def _refuse(self, sizes: list[tuple[Link, int]], count: int, reason: str) -> None:
         """[MS-MQQB] 3.1.5.8.8: whose messages find no room has its session closed."""
-        taken: list[tuple[Link, int]] = []
-        for link, size in self._taken:
-            some = min(size, count)
-            count -= some
-            taken.append((link, some))
-            if some < size:
+        for link, size in sizes:
+            if count < size:
+                self._taken.remove(link)
                 self._board.close(link, f"its messages cannot be taken: {reason}")
-        self._taken = taken
+            count = max(count - size, 0)
 
     def take(self, answer: Answer, now: float) -> None:
         """What was taken is durable, or could not be."""
@@ -100,12 +99,12 @@ class Inbound:
         taken, self._taken = self._taken, []
         sequences, self._sequences = self._sequences, []
         if isinstance(answer.result, MessageQueueError):
-            for link, _ in taken:
+            for link in taken:
                 self._board.close(link, f"its messages cannot be kept: {answer.result}")
             return
-        for link, count in taken:
+        for link in taken:
             if not link.is_lost and link.session is not None:
-                link.session.handled(count, now)
+                link.session.handled(now)
                 if link.collect():
                     self._board.dirty[link] = None
         for incoming in sequences:

@@ -20,11 +20,13 @@ class Token(NamedTuple):
 
     Attributes:
         is_ordered: It stays until its OrderAck comes.
+        is_journaled: Its sender wants a copy in the journal.
     """
 
     queue: Queue
     lookup_id: int
     is_ordered: bool
+    is_journaled: bool
 
 
 class Link:

@@ -258,7 +258,7 @@ class Outbound:
             packet = each.packet
             if line.destination != NULL_GUID and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
-            token = Token(queue, each.lookup_id, each.is_ordered)
+            token = Token(queue, each.lookup_id, each.is_ordered, packet[61] & 2 != 0)
             session.send(packet, token, now, is_recoverable=each.is_recoverable)
             if each.is_traced:
                 traced.append(packet)
@@ -270,12 +270,12 @@ class Outbound:
 
     def acknowledged(self, tokens: list[Token]) -> None:
         """[MS-MQQB] 3.1.5.5: the other side has these."""
-        done: dict[Queue, list[int]] = {}
-        for queue, lookup_id, is_ordered in tokens:
+        done: dict[Queue, list[tuple[int, bool]]] = {}
+        for queue, lookup_id, is_ordered, is_journaled in tokens:
             if not is_ordered:
-                done.setdefault(queue, []).append(lookup_id)
-        for queue, lookup_ids in done.items():
-            self._engine.departures.acknowledged(queue, lookup_ids)
+                done.setdefault(queue, []).append((lookup_id, is_journaled))
+        for queue, messages in done.items():
+            self._engine.departures.acknowledged(queue, messages)
 
     # Time.
 

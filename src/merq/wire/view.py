@@ -55,6 +55,7 @@ _FIXED: Final = struct.Struct("<BxHII48xI")
 _PROPERTIES_FIXED: Final = struct.Struct("<xB30xII12xI")
 # Flags, number and previous number of the TransactionHeader.
 _TRANSACTION_FIXED: Final = struct.Struct("<I8xII")
+_TRANSACTION_PLACE: Final = struct.Struct("<QII")
 _SECURITY_FIXED: Final = struct.Struct("<HHHHII")
 _U32: Final = struct.Struct("<I")
 _U64: Final = struct.Struct("<Q")
@@ -437,6 +438,14 @@ class MessageView:
     def previous_tx_sequence_number(self) -> int:
         """The number of the message before it, 0 if there is none."""
         return self._u32(self._transaction_at() + 16)
+
+    @property
+    def tx_place(self) -> tuple[int, int, int]:
+        """All three at once: sequence, number, and the number before it."""
+        place: tuple[int, int, int] = _TRANSACTION_PLACE.unpack_from(
+            self.packet, self._transaction_at() + 4
+        )
+        return place
 
     @property
     def final_ack_required(self) -> bool:

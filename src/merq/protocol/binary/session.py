@@ -58,6 +58,17 @@ class SessionState(Enum):
     CLOSED = "closed"
 
 
+class _Batch:
+    """Messages that came together, and how many of them are recoverable."""
+
+    __slots__ = ("recoverable", "size", "views")
+
+    def __init__(self) -> None:
+        self.views: list[MessageView] = []
+        self.recoverable = 0
+        self.size = 0
+
+
 class Session(Generic[_T]):
     """[MS-MQQB] 3.1.1.3.1: a session with another queue manager.
 
@@ -69,7 +80,6 @@ class Session(Generic[_T]):
         is_initiator: This side has connected.
         is_direct: It was made for a direct format name, or such messages came through it.
         closing: Why it is closed, or is to be once its output is written; empty while it goes on.
-        arrived: Messages that came, in order, for the caller to take.
         acknowledged: Tokens of messages that the other side has, for the caller to take.
     """
 
@@ -91,14 +101,14 @@ class Session(Generic[_T]):
         self.is_initiator = is_initiator
         self.is_direct = is_direct
         self.closing = ""
-        self.arrived: list[MessageView] = []
         self.acknowledged: list[_T] = []
         self._output: list[bytes] = []
         self._splitter = PacketSplitter()
         self._sent: Sent[_T] = Sent()
         self._received = Received()
-        self._unhandled: deque[tuple[bool, int]] = deque()
-        self.unhandled_bytes = 0
+        self._batch = _Batch()
+        self._unhandled: deque[_Batch] = deque()
+        self._unhandled_bytes = 0
         self._ack_wait_s = settings.ack_wait_s
         self._recoverable_ack_s = 0.5
         self._peer_window = settings.window
@@ -259,9 +269,11 @@ class Session(Generic[_T]):
         if view.user_flags >> 10 & 7 == 7:
             self.is_direct = True
         self._received.came(is_recoverable=is_recoverable)
-        self._unhandled.append((is_recoverable, len(packet)))
-        self.unhandled_bytes += len(packet)
-        self.arrived.append(view)
+        batch = self._batch
+        batch.views.append(view)
+        batch.recoverable += is_recoverable
+        batch.size += len(packet)
+        self._unhandled_bytes += len(packet)
         if header is not None:
             self._take_header(header, now, is_recoverable=is_recoverable)
         # [MS-MQQB] 3.1.2.5: sooner for what is to be on the disk.
@@ -277,18 +289,23 @@ class Session(Generic[_T]):
     @property
     def is_congested(self) -> bool:
         """Whether so much has come that nothing more should be read for now."""
-        return self.unhandled_bytes > self._settings.unhandled_bytes_max
+        return self._unhandled_bytes > self._settings.unhandled_bytes_max
 
-    def handled(self, count: int, now: float) -> None:
-        """The next so many messages are taken care of: those to be kept are on the disk."""
-        recoverable = 0
-        for _ in range(count):
-            is_recoverable, size = self._unhandled.popleft()
-            recoverable += is_recoverable
-            self.unhandled_bytes -= size
+    def take_arrived(self) -> list[MessageView]:
+        """Messages that came, in order; `handled` says when they are taken care of."""
+        batch = self._batch
+        if batch.views:
+            self._batch = _Batch()
+            self._unhandled.append(batch)
+        return batch.views
+
+    def handled(self, now: float) -> None:
+        """What was taken first is taken care of: what is to be kept of it is on the disk."""
+        batch = self._unhandled.popleft()
+        self._unhandled_bytes -= batch.size
         received = self._received
-        received.handled += count
-        received.persisted += recoverable
+        received.handled += len(batch.views)
+        received.persisted += batch.recoverable
         # [MS-MQQB] 3.1.1.6.1, 3.1.5.8.7: by time, or by how much waits for it.
         limit = max(min(self._settings.window, self._peer_window) // 2, 1)
         while self.is_open and (received.is_full or received.unacknowledged >= limit):
@@ -390,7 +407,7 @@ class Session(Generic[_T]):
         if self._ack_wait is not None and now >= self._ack_wait:
             self._ack_waited(now)
         if self._cleanup is not None and now >= self._cleanup and not self.closing:
-            if not self._is_active and not self._sent.has_waiting and not self._unhandled:
+            if not self._is_active and not self._sent.has_waiting and not self._unhandled_bytes:
                 self.close("nothing was sent for a while")
                 return
             self._is_active = False
