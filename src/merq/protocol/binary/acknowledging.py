@@ -136,11 +136,12 @@ class Received:
         recoverable_count: Those of them that are recoverable.
         handled: Messages that are taken care of.
         persisted: Recoverable ones that are on the disk, or were decided on.
+        acknowledged: Messages that the other side was told of.
     """
 
     __slots__ = (
-        "_acknowledged",
         "_recoverable_acknowledged",
+        "acknowledged",
         "count",
         "handled",
         "persisted",
@@ -152,7 +153,7 @@ class Received:
         self.recoverable_count = 0
         self.handled = 0
         self.persisted = 0
-        self._acknowledged = 0
+        self.acknowledged = 0
         self._recoverable_acknowledged = 0
 
     def came(self, *, is_recoverable: bool) -> None:
@@ -163,7 +164,7 @@ class Received:
     @property
     def unacknowledged(self) -> int:
         """Messages that are taken care of and not acknowledged."""
-        return self.handled - self._acknowledged
+        return self.handled - self.acknowledged
 
     @property
     def persisted_unacked(self) -> int:
@@ -188,7 +189,7 @@ class Received:
             first = self._recoverable_acknowledged + 1
             flags = (1 << count) - 1
             self._recoverable_acknowledged += count
-        self._acknowledged = self.handled
+        self.acknowledged = self.handled
         return _HEADER.pack(
             self.handled & _MASK,
             first & _MASK,

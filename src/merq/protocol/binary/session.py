@@ -319,7 +319,8 @@ class Session(Generic[_T]):
 
     def _after_ack(self, now: float) -> None:
         received = self._received
-        if received.unacknowledged or received.has_unpersisted or received.persisted_unacked:
+        # What has come and is not taken care of yet will start no timer when it is.
+        if received.count > received.acknowledged or received.persisted_unacked:
             soon = received.has_unpersisted or received.persisted_unacked
             self._start_ack_send(now, self._recoverable_ack_s if soon else self._ack_wait_s / 2)
         else:
