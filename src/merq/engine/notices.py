@@ -336,7 +336,8 @@ def _tell_sender(
 ) -> None:
     """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue."""
     name: FormatName = PrivateName(computer=UUID(bytes_le=source), number=ORDER_QUEUE_NUMBER)
-    if address:
+    if address and address not in state.aliases:
+        # Otherwise it is a neighbour on this computer, which its session leads to.
         name = order_queue_at(address)
     target = outgoing.reach(state, change, name)
     if target is None or target.transfer is None:

@@ -76,6 +76,11 @@ class Line:
         self.resend_at: float | None = None
         self.was_held = False
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether there is anything to send: what waits for its FinalAck was sent."""
+        return self.queue.positions.count > len(self.transfer.awaiting_final)
+
     def enter(self, state: OutgoingState) -> None:
         """[MS-MQDMPR] 3.1.1.3: the queue's state, unless somebody put it on hold."""
         if self.queue.state is not OutgoingState.ON_HOLD:

@@ -82,7 +82,7 @@ class Outbound:
             line.link.session.pause(now)  # [MS-MQQB] 3.1.7.13
             self._board.dirty[line.link] = None
         line.was_held = is_held
-        if is_held or not self._was_active or not queue.positions.count:
+        if is_held or not self._was_active or not line.has_waiting:
             return
         link = line.link
         if link is not None:
@@ -218,7 +218,7 @@ class Outbound:
             line.note(lines.CONNECTION_NOT_READY, self._state.now, text=reason)
             line.link = None
             line.resend_at = None
-            if queue.positions.count:
+            if line.has_waiting:
                 self._retry(line, now)
             else:
                 line.enter(OutgoingState.INACTIVE)
