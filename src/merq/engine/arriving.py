@@ -232,6 +232,8 @@ class Arrivals:
         sequence_id, number, previous = view.tx_place
         if not incoming.accepts(sequence_id, number, previous):
             incoming.rejects += 1
+            if sequence_id < incoming.sequence_id:
+                incoming.stale = max(incoming.stale, (sequence_id, number))
             return False
         incoming.rejects = 0
         if incoming not in step.sequences:

@@ -43,6 +43,8 @@ class Incoming:
         sequence_id: The sequence, 0 before the first message.
         number: The last message that was accepted, or decided on.
         settled: Both, as far as it is durable: what may be acknowledged.
+        stale: Sequence and number of a message that came of an earlier sequence, (0, 0) if none
+            did: its sender has forgotten that all of that arrived.
         address: Where the sender was, for acknowledgments of direct names; else empty.
         rejects: Messages that were not accepted since the last that was.
         last_access: When the last one came, in seconds since 1970.
@@ -56,6 +58,7 @@ class Incoming:
         "rejects",
         "sequence_id",
         "settled",
+        "stale",
     )
 
     def __init__(self, key: SequenceKey) -> None:
@@ -63,6 +66,7 @@ class Incoming:
         self.sequence_id = 0
         self.number = 0
         self.settled = (0, 0)
+        self.stale = (0, 0)
         self.address = ""
         self.rejects = 0
         self.last_access = 0

@@ -323,12 +323,17 @@ def finally_told(state: State, change: Change, view: MessageView, reason: int) -
 
 
 def order_told(state: State, change: Change, incoming: Incoming) -> None:
-    """[MS-MQQB] 3.1.6.9: the sender learns how far its sequence has come."""
-    sequence_id, number = incoming.settled
-    if number:
-        body = _ORDER_ACK.pack(sequence_id, number, number - 1)
-        reason = MessageClass.MQMSG_CLASS_ORDER_ACK
-        _tell_sender(state, change, incoming.key.source, incoming.address, body, reason)
+    """[MS-MQQB] 3.1.6.9: the sender learns how far its sequence has come.
+
+    A sequence begins when the one before it has arrived. Who sends of an earlier one again, because
+    its folder was restored, learns that it has.
+    """
+    for sequence_id, number in (incoming.stale, incoming.settled):
+        if number:
+            body = _ORDER_ACK.pack(sequence_id, number, number - 1)
+            reason = MessageClass.MQMSG_CLASS_ORDER_ACK
+            _tell_sender(state, change, incoming.key.source, incoming.address, body, reason)
+    incoming.stale = (0, 0)
 
 
 def _tell_sender(

@@ -209,10 +209,15 @@ class Senders:
                 raise MessageQueueError(
                     HResult.MQ_ERROR_QUEUE_NOT_FOUND, f"there is no queue {name}"
                 )
-            if not ours and isinstance(name, PublicName):
+            if (
+                not ours
+                and isinstance(name, PublicName)
+                and name.queue not in self._state.known_places
+            ):
                 raise MessageQueueError(
                     HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,
-                    f"{name} needs a directory to be found: use a DIRECT= name",
+                    f"{name} needs a directory to be found: use a DIRECT= name, or list the queue "
+                    "in the file of peers",
                 )
 
     def _check_room(self, queue: Queue | None, size: int, count: int) -> None:

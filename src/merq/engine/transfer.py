@@ -72,6 +72,7 @@ class Transfer:
         ever_sent: The same, since the start; messages up to there may have arrived.
         sequence_id: The current sequence, 0 before the first.
         next_number: The number of the next message in it.
+        is_own: The sequence was begun since the start, so that all its numbers are known.
         unordered: Transmitted, and waiting for an OrderAck, in order.
         awaiting_final: Lookup identifiers of messages that wait for their FinalAck.
         ordered_up_to: The last message that was acknowledged in order.
@@ -90,6 +91,7 @@ class Transfer:
         "awaiting_final",
         "ever_sent",
         "history",
+        "is_own",
         "last_ack",
         "last_ack_count",
         "last_ack_time",
@@ -110,6 +112,7 @@ class Transfer:
         self.ever_sent = list(self.sent_up_to)
         self.sequence_id = 0
         self.next_number = 1
+        self.is_own = False
         self.unordered: deque[Unordered] = deque()
         self.awaiting_final: set[int] = set()
         self.ordered_up_to = self.sent_up_to[-1]

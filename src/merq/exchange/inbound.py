@@ -25,12 +25,17 @@ REQUEST: Final = 1 << 63
 class _Told:
     """When the sender of a sequence was told last how far it is, and when it will be next."""
 
-    __slots__ = ("due", "last", "number")
+    __slots__ = ("due", "last", "place")
 
     def __init__(self, now: float) -> None:
         self.due: float | None = None
         self.last = now
-        self.number = 0
+        self.place = (0, 0)
+
+    def untold(self, settled: tuple[int, int]) -> int:
+        """How many messages of the current sequence it was not told of."""
+        sequence_id, number = settled
+        return number - (self.place[1] if self.place[0] == sequence_id else 0)
 
 
 class Inbound:
@@ -118,7 +123,7 @@ class Inbound:
         told = self._told.get(incoming)
         if told is None:
             told = self._told[incoming] = _Told(now)
-        if incoming.settled[1] - told.number >= settings.order_ack_every:
+        if told.untold(incoming.settled) >= settings.order_ack_every:
             told.due = now
         elif told.due is None or now - told.last < settings.order_ack_max_s:
             told.due = now + settings.order_ack_s
@@ -135,7 +140,7 @@ class Inbound:
             if told.due is not None and now >= told.due:
                 told.due = None
                 told.last = now
-                told.number = incoming.settled[1]
+                told.place = incoming.settled
                 order_told(self._engine.state, change, incoming)
         if change.steps:
             self._engine.state.submit(change)

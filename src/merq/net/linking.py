@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, Final, Protocol, cast
 
 from merq.exchange import Exchange, Link
@@ -288,9 +289,7 @@ class Linking:
             text = "no answer to a ping, or a refusal"
             self._failed(link, text, "PingFailure")
             return
-        local = None if _is_wildcard(settings.host) else (settings.host, 0)
-        if local is not None and (":" in local[0]) != (":" in link.address):
-            local = None  # another family of addresses
+        local = (settings.host, 0) if _is_way(settings.host, link.address) else None
         port, context = settings.port, None
         if link.is_secure:
             if settings.tls_port is None or settings.client_context is None:
@@ -361,8 +360,12 @@ class Linking:
             await server.wait_closed()
 
 
-def _is_wildcard(host: str) -> bool:
-    return host in {"0.0.0.0", "::", ""}  # noqa: S104 - it is compared, not bound
+def _is_way(host: str, address: str) -> bool:
+    """Whether it can be connected from one address to another: acknowledgments come back there."""
+    ours, other = ip_address(host), ip_address(address)
+    if ours.is_unspecified or ours.version != other.version:
+        return False
+    return ours.is_loopback == other.is_loopback
 
 
 def _plain(address: str) -> str:

@@ -167,6 +167,7 @@ class Service:
             tcp=None if self.tcp_port is None else f"{settings.tcp_host}:{self.tcp_port}",
             tls=context is not None,
             exchange=f"{sockets.host}:{sockets.port}" if sockets.listens else None,
+            exchange_tls=sockets.tls_port,
             messages=sum(each.positions.count for each in state.queues.values()),
             seconds=round(time.monotonic() - began, 3),
         )
