@@ -1,7 +1,7 @@
 # make test    sets everything up and passes all checks
 # make run     sets everything up and runs a queue manager with sample queues in ./data, until Ctrl-C
 # make bench   measures, in ratios, the plain and the compiled build
-# make fuzz    fuzzes the codec for SECONDS (default 60)
+# make fuzz    fuzzes the codec and the sessions for SECONDS each (default 60)
 # make lock    writes the lock files anew from pyproject.toml
 # make docs    writes the generated pages anew
 # make clean   removes what the others made
@@ -66,6 +66,7 @@ bench: setup $(PEERS)/.ready
 
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)
+	$(BIN)/python fuzz/fuzz_sessions.py -max_total_time=$(SECONDS)
 
 lock: setup
 	$(BIN)/python tools/lock.py

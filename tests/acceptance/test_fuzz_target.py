@@ -1,4 +1,4 @@
-"""A short, seeded run of the fuzz target; `make fuzz` runs it for as long as one likes."""
+"""Short, seeded runs of the fuzz targets; `make fuzz` runs them for as long as one likes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ needs_atheris = pytest.mark.skipif(
 
 
 @needs_atheris
-def test_a_seeded_run_of_the_fuzz_target_finds_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["fuzz_packets.py", "fuzz_sessions.py"])
+def test_a_seeded_run_of_a_fuzz_target_finds_nothing(tmp_path: Path, target: str) -> None:
     done = subprocess.run(
         [
             sys.executable,
-            str(ROOT / "fuzz" / "fuzz_packets.py"),
+            str(ROOT / "fuzz" / target),
             f"-runs={RUNS}",
             "-seed=20260101",
             "-max_len=4096",

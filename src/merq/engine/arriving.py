@@ -278,6 +278,9 @@ class Arrivals:
         """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.8, 3.1.7.1.2: why a message cannot be taken; 0 if it can."""
         if queue is None or queue.closing or queue.properties.kind is not QueueKind.PRIVATE:
             return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
+        if queue.number == notices.ORDER_QUEUE_NUMBER:
+            # Acknowledgments were taken before this; nobody ever reads anything else there.
+            return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         if view.transactional != queue.properties.transactional:
             if view.transactional:
                 return MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q
@@ -310,18 +313,21 @@ class Arrivals:
         """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.5: a message for another queue manager goes on its way."""
         state = self._state
         name = notices.name_of_destination(view)
-        reason = 0
         if not self.forwards or name is None:
-            reason = int(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
-        elif view.hop_count >= HOPS_MAX:
-            reason = MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
-        elif self._is_late(view):
-            reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
-        if reason or name is None:
-            self._reject(change, view, reason)
+            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
             return
-        target = outgoing.reach(state, change, name)
-        assert target is not None, "it is for somebody else"
+        if view.hop_count >= HOPS_MAX:
+            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED)
+            return
+        if self._is_late(view):
+            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+            return
+        target = outgoing.reach_if_possible(state, change, name)
+        if target is None or target.transfer is None:
+            # Its name is one of ours, though it says that it is for somebody else; or there are too
+            # many destinations already.
+            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
+            return
         moved = MessageView(one_hop_further(view))
         notices.put(state, change, target, moved)
         if view.traced:

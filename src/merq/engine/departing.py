@@ -13,7 +13,7 @@ from typing import Final
 
 from merq.engine import notices, tracing
 from merq.engine.changes import Change, RemoveManyStep
-from merq.engine.positions import AVAILABLE, NEVER, PURGE_PENDING, Place
+from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.state import State
 from merq.engine.transfer import LANES, Departure, Transfer, Unordered
@@ -78,6 +78,8 @@ class Departures:
     def _depart(self, queue: Queue, transfer: Transfer, place: Place) -> Departure | None:
         """A message is on its way, or passed over; or neither, then it has to wait."""
         lookup_id = place.lookup_id
+        if place.state == LOCKED:
+            return None  # who holds it may give it back, and its number would be passed by then
         if lookup_id in transfer.awaiting_final or not self._may_go(transfer, place):
             transfer.passed(lookup_id)
             return None

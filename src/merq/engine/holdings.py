@@ -128,6 +128,8 @@ class Holdings:
             assert place is not None
             self._watch_again(queue, place)
         self.awake.append(queue)
+        if queue.transfer is not None:
+            self.outbound[queue] = None
 
     def _watch_again(self, queue: Queue, place: Place) -> None:
         queue.expired.discard(place.lookup_id)
@@ -162,6 +164,8 @@ class Holdings:
         """A message is gone."""
         place = self._take_out(queue, lookup_id)
         queue.notes.pop(lookup_id, None)
+        if queue.transfer is not None:
+            self.outbound[queue] = None  # somebody may have held it, with all behind it
         self.taken_bytes -= place.size
         if place.location & MEMORY:
             del self._memory[place.location]

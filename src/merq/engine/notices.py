@@ -261,7 +261,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
     name = _name_of(view, view.admin_queue_type, view.admin_queue)
     if name is None or (reason in INSECURE and not state.sends_insecure_nacks):
         return
-    target = outgoing.reach(state, change, name)
+    target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.closing or target.properties.transactional:
         return
     if target.properties.kind not in {QueueKind.PRIVATE, QueueKind.OUTGOING}:
@@ -344,7 +344,7 @@ def _tell_sender(
     if address and address not in state.aliases:
         # Otherwise it is a neighbour on this computer, which its session leads to.
         name = order_queue_at(address)
-    target = outgoing.reach(state, change, name)
+    target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.transfer is None:
         return  # somebody says that this queue manager was the sender
     is_order_ack = reason == MessageClass.MQMSG_CLASS_ORDER_ACK

@@ -84,6 +84,18 @@ def reach(state: State, change: Change, name: FormatName) -> Queue | None:
     return state.plan_queue(change, properties)
 
 
+def reach_if_possible(state: State, change: Change, name: FormatName) -> Queue | None:
+    """The same for what is discarded where it cannot go, as [MS-MQQB] 3.1.7.15, 3.1.7.17 have it.
+
+    None also if messages wait for too many destinations: whoever sends here may name as many queues
+    as it likes.
+    """
+    try:
+        return reach(state, change, name)
+    except MessageQueueError:
+        return None
+
+
 def next_place(state: State, queue: Queue, staged: int) -> tuple[int, int]:
     """[MS-MQQB] 3.1.1.5: sequence and number of the next transactional message to a destination.
 

@@ -42,7 +42,7 @@ def report(state: State, change: Change, view: MessageView, next_hop: str = "") 
         if source == state.guid or len(state.known_places) >= PLACES_MAX:
             return
         state.known_places[queue] = source
-    target = found if ours else outgoing.reach(state, change, name)
+    target = found if ours else outgoing.reach_if_possible(state, change, name)
     if target is None or target.closing or target.properties.transactional:
         return
     if target.properties.kind not in {QueueKind.PRIVATE, QueueKind.OUTGOING}:

@@ -140,6 +140,9 @@ class Outbound:
         """[MS-MQQB] 3.1.5.2: through a session that there is, or a new one."""
         line.hops = list(addresses)
         line.transfer.next_hops = tuple(addresses)
+        if not self._state.connection_active:
+            self._retry(line, now)  # it was taken offline meanwhile
+            return
         for address in addresses:
             link = self._board.find(address, line.guid, is_secure=line.is_secure)
             if link is not None:

@@ -97,14 +97,13 @@ class Sent(Generic[_T]):
         received = _nearest(header.received, self.count)
         if received > self.count:
             raise _bogus(received - self.count, "messages")
+        persisted = self._persisted(header) if header.recoverable or header.flags else []
         done: list[_T] = []
         for _ in range(received - (self.count - len(self._unreceived))):
             token = self._unreceived.popleft()
             if token is not None:
                 done.append(token)
-        if header.recoverable or header.flags:
-            done += self._persisted(header)
-        return done
+        return done + persisted
 
     def _persisted(self, header: SessionHeaderFields) -> list[_T]:
         first = _nearest(header.recoverable, self.recoverable_count)

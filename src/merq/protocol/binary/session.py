@@ -377,6 +377,7 @@ class Session(Generic[_T]):
         """[MS-MQQB] 3.1.7.13: acknowledges, and asks the other side to go slowly."""
         if self.is_open:
             self._send_ack(now, window=1)
+            self._is_active = False
 
     def unacknowledged(self) -> list[_T]:
         """The tokens of what is lost with the session, in the order of sending."""
@@ -389,7 +390,9 @@ class Session(Generic[_T]):
         return self._ack_wait_s * (self._settings.direct_factor if self.is_direct else 1.0)
 
     def next_deadline(self) -> float | None:
-        """When `tick` has something to do next."""
+        """When `tick` has something to do next; never once the session is closed."""
+        if self.closing:
+            return None
         timers = (self._initialization, self._cleanup, self._ack_wait, self._ack_send)
         return min((each for each in timers if each is not None), default=None)
 
