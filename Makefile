@@ -63,6 +63,7 @@ bench: setup $(PEERS)/.ready
 	$(BIN)/python bench/embedded --profile
 	$(BIN)/python bench/growth
 	$(BIN)/python bench/brokers
+	$(BIN)/python bench/exchange
 
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.brokers import amqp
@@ -18,6 +19,7 @@ from bench.brokers.running import listening, running, spare_port
 
 QUORUM, CLASSIC = "quorum", "classic"
 PREFETCH = 2_000
+PLUGINS, ADVANCED = "plugins", "advanced.config"
 NODE_OPTIONS = "-noinput -kernel inet_dist_use_interface {127,0,0,1}"
 ERL = """#!/bin/sh
 # The packaged one looks for Erlang where the package would have been installed.
@@ -30,9 +32,30 @@ exec "$BINDIR/erlexec" "$@"
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that runs: where it listens, and the number of its process."""
+
+    port: int
+    process: int
+
+
 @contextmanager
 def serving(folder: Path) -> Iterator[int]:
-    """A node of its own with the port mapper that it needs, all on loopback; gives its port."""
+    """A node as it comes; gives its port."""
+    with node(folder) as started:
+        yield started.port
+
+
+@contextmanager
+def node(folder: Path, plugins: str = "", advanced: str = "") -> Iterator[Node]:
+    """A node of its own with the port mapper that it needs, all on loopback.
+
+    Args:
+        folder: For everything that it writes; must not exist.
+        plugins: Those to be enabled, as Erlang lists them.
+        advanced: What else is set, as Erlang's terms inside of a list.
+    """
     place = unpacked(RABBITMQ)
     wrapper = place / "bin" / "erl"
     wrapper.parent.mkdir(exist_ok=True)
@@ -41,15 +64,17 @@ def serving(folder: Path) -> Iterator[int]:
     folder.mkdir()
     port, mapper_port, distribution_port = spare_port(), spare_port(), spare_port()
     environment = _environment(place, folder, port, mapper_port, distribution_port)
+    (folder / PLUGINS).write_text(f"[{plugins}].\n", encoding="utf-8")
+    (folder / ADVANCED).write_text(f"[{advanced}].\n", encoding="utf-8")
     # Otherwise the node would start one itself, which stays when the node ends.
     (mapper,) = place.glob("usr/lib/erlang/erts-*/bin/epmd")
     (server,) = place.glob("usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server")
     (folder / "mapper").mkdir()
     with (
         running([str(mapper)], folder / "mapper", listening(mapper_port), environment),
-        running([str(server)], folder, listening(port), environment),
+        running([str(server)], folder, listening(port), environment) as process,
     ):
-        yield port
+        yield Node(port, process)
 
 
 def _environment(
@@ -59,8 +84,6 @@ def _environment(
     config.write_text(
         f"listeners.tcp.1 = 127.0.0.1:{port}\nlog.file.level = warning\n", encoding="utf-8"
     )
-    plugins = folder / "plugins"
-    plugins.write_text("[].\n", encoding="utf-8")
     return {
         "PATH": f"{place / 'bin'}:{os.environ['PATH']}",
         "HOME": str(folder),
@@ -70,8 +93,9 @@ def _environment(
         "RABBITMQ_NODENAME": "bench@localhost",
         "RABBITMQ_DIST_PORT": str(distribution_port),
         "RABBITMQ_CONFIG_FILE": str(config),
+        "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / ADVANCED),
         "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
-        "RABBITMQ_ENABLED_PLUGINS_FILE": str(plugins),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / PLUGINS),
         "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
         "RABBITMQ_LOG_BASE": str(folder / "log"),
         # With this the script becomes the node instead of waiting for it.

@@ -38,8 +38,10 @@ def running(
     folder: Path,
     ready: Callable[[], bool],
     environment: Mapping[str, str] | None = None,
-) -> Iterator[None]:
+) -> Iterator[int]:
     """The command as a process of its own, ready at the beginning and ended at the end.
+
+    Gives the number of the process.
 
     It has a session of its own, so that Ctrl-C reaches this program alone, which then ends it.
     """
@@ -56,7 +58,7 @@ def running(
         )
     try:
         _wait(process, ready, log)
-        yield
+        yield process.pid
     finally:
         process.terminate()
         try:

@@ -25,7 +25,7 @@ def rates(found: Found, names: Sequence[str]) -> list[str]:
                 cell += f" ({took:,.0f} µs)"
             cells.append(cell)
         rows.append(cells)
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 def goals(found: Found) -> list[str]:
@@ -46,7 +46,7 @@ def goals(found: Found) -> list[str]:
         series = p50_ratios(found, name)
         cells.append(_verdict(series, reached=bool(series) and median(series or [9]) <= P50_GOAL))
     rows.append(cells)
-    return _table(["", "to", "goal", *found.ours], rows)
+    return table(["", "to", "goal", *found.ours], rows)
 
 
 def compared(found: Found) -> list[str]:
@@ -61,7 +61,7 @@ def compared(found: Found) -> list[str]:
             known = [median(each) for each in series if each]
             cells.append(f"{max(known):.2f} x" if known else ABSENT)
         rows.append(cells)
-    return _table(["our best to", *RATES], rows)
+    return table(["our best to", *RATES], rows)
 
 
 def machine(found: Found) -> str:
@@ -86,8 +86,8 @@ def _rate(rate: float | None) -> str:
     return f"{rate:,.0f}" if rate is not None else ABSENT
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell."""
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table; columns as wide as their widest cell."""
     widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(len(heads))]
     lines = [_line([f"{head:<{width}}" for head, width in zip(heads, widths, strict=True)])]
     lines.append("|" + "|".join("-" * (width + 2) for width in widths) + "|")

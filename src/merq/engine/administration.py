@@ -92,7 +92,9 @@ class Administration:
         }
         for queue in self._state.queues.values():
             implied = queue.properties.kind in {QueueKind.SUBQUEUE, QueueKind.OUTGOING}
-            if implied and not queue.positions.count and queue.number not in wanted:
+            # What expired while nobody was here is told of first, and that is on its way already.
+            is_empty = not queue.positions.count and not queue.staged_bytes
+            if implied and is_empty and queue.number not in wanted:
                 change.entries.append(records.drop_queue(queue.number))
                 change.steps.append(DropStep(queue))
         if change.steps:

@@ -15,7 +15,7 @@ from uuid import UUID
 from merq.engine import notices, outgoing, records, tracing
 from merq.engine.changes import NO_ENTRY, Answer, ArriveStep, Change, PutManyStep
 from merq.engine.departing import Departures
-from merq.engine.incoming import SEQUENCES_MAX, Incoming, pack_sequence
+from merq.engine.incoming import SEQUENCES_MAX, Incoming, identity_of, pack_sequence
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
 from merq.engine.state import State
@@ -98,7 +98,7 @@ class Arrivals:
                 break
             count += 1
             if self._is_ack(arrival.view):
-                queue = self._take_ack(arrival.view)
+                queue = self._take_ack(change, arrival.view)
                 if queue is not None:
                     ordered.append(queue)
                 continue
@@ -143,14 +143,14 @@ class Arrivals:
             return False
         return view.label == ORDER_ACK_LABEL and view.body_size == ACK_BODY_SIZE
 
-    def _take_ack(self, view: MessageView) -> Queue | None:
+    def _take_ack(self, change: Change, view: MessageView) -> Queue | None:
         if view.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
             sequence_id, number = _ORDER_ACK.unpack_from(view.body)
-            return self._departures.ordered(sequence_id, number)
+            return self._departures.ordered(change, sequence_id, number)
         sequence_id, _, _, source, ordinal = _FINAL_ACK.unpack(view.body)
         if source == self._state.source:
             message_id = source + ordinal.to_bytes(4, "little")
-            self._departures.finished(sequence_id, message_id, view.message_class)
+            self._departures.finished(change, sequence_id, message_id, view.message_class)
         return None
 
     # Messages.
@@ -165,10 +165,11 @@ class Arrivals:
         state, view = self._state, arrival.view
         source = view.packet[16:32]
         if not view.transactional:
-            if state.recent.seen(source, view.message_ordinal, state.now):
+            identity = identity_of(view.packet)
+            if state.recent.seen(source, identity, state.now):
                 return
-            state.recent.add(source, view.message_ordinal, state.now)
-            step.messages.append((source, view.message_ordinal))
+            state.recent.add(source, identity, state.now)
+            step.messages.append((source, identity))
         elif self._is_for_us(view):
             incoming = self._sequence(change, arrival)
             touched[incoming] = None
@@ -319,7 +320,8 @@ class Arrivals:
         if view.hop_count >= HOPS_MAX:
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED)
             return
-        if self._is_late(view):
+        if self._is_late(view) and not view.transactional:
+            # Of others the destination decides: a copy that came before may be there.
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
             return
         target = outgoing.reach_if_possible(state, change, name)

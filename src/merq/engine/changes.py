@@ -235,7 +235,7 @@ class ArriveStep:
 
     Attributes:
         sequences: Those that went on, and where they stood before: sequence and number.
-        messages: Source and ordinal of the others.
+        messages: Source and identity of the others.
     """
 
     __slots__ = ("messages", "sequences")

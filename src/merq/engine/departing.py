@@ -13,7 +13,7 @@ from typing import Final
 
 from merq.engine import notices, tracing
 from merq.engine.changes import Change, RemoveManyStep
-from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
+from merq.engine.positions import AVAILABLE, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.state import State
 from merq.engine.transfer import LANES, Departure, Transfer, Unordered
@@ -43,7 +43,9 @@ class Departures:
     def __init__(self, state: State) -> None:
         self._state = state
         self._doubtful: list[tuple[int, int, int]] = []
+        self._doubted: set[tuple[int, int]] = set()
         self._sequences: dict[int, Queue] = {}
+        self._blocked: dict[Queue, None] = {}
         self.in_doubt_s = IN_DOUBT_S
 
     # Out.
@@ -78,19 +80,22 @@ class Departures:
     def _depart(self, queue: Queue, transfer: Transfer, place: Place) -> Departure | None:
         """A message is on its way, or passed over; or neither, then it has to wait."""
         lookup_id = place.lookup_id
-        if place.state == LOCKED:
-            return None  # who holds it may give it back, and its number would be passed by then
-        if lookup_id in transfer.awaiting_final or not self._may_go(transfer, place):
+        if lookup_id in transfer.awaiting_final or place.state == PURGE_PENDING:
             transfer.passed(lookup_id)
             return None
         packet = self._state.readable(place)
         if packet is None:
             transfer.passed(lookup_id)  # who looks at it is told what is wrong
             return None
+        if not self._may_go(transfer, place, packet):
+            self._blocked[queue] = None
+            return None
         is_traced = packet[3] & 1 != 0
         is_recoverable = packet[60] & 0x60 != 0
         if not packet[62] & _TRANSACTION_BYTE or packet[16:32] != self._state.source:
             transfer.passed(lookup_id)
+            if lookup_id >> _LANE_SHIFT == LANES - 1:
+                transfer.strays.add(lookup_id)
             return Departure(
                 lookup_id, packet, is_recoverable, is_ordered=False, is_traced=is_traced
             )
@@ -98,6 +103,8 @@ class Departures:
         sequence_id, number, _ = view.tx_place
         waiting = transfer.unordered
         is_new = not waiting or waiting[-1].lookup_id < lookup_id
+        if is_new and waiting and waiting[-1].sequence_id != sequence_id:
+            self._forget_gone(queue, transfer)
         if is_new and waiting and waiting[-1].sequence_id != sequence_id:
             return None  # a new sequence begins when the one before it has arrived
         previous = transfer.previous[1] if transfer.previous[0] == sequence_id else 0
@@ -120,21 +127,45 @@ class Departures:
             if len(known) > SEQUENCES_MAX:
                 del known[next(iter(known))]
 
-    def _may_go(self, transfer: Transfer, place: Place) -> bool:
-        """[MS-MQQB] 3.1.7.1.2: what has expired is not sent, unless the other side may have it."""
+    def _may_go(self, transfer: Transfer, place: Place, packet: bytes) -> bool:
+        """[MS-MQQB] 3.1.7.1.2: what has expired is not sent, unless the other side may have it.
+
+        It leaves with the next tick. Until then nothing overtakes it, nor what somebody holds: were
+        it sent after all, when the clock was put back or it was given back, it would come too late
+        in its sequence, and be dropped.
+        """
         if place.state != AVAILABLE:
             return False
-        expired = place.expires != NEVER and place.expires < self._state.now
-        return not expired or transfer.may_have_arrived(place.lookup_id)
+        if place.expires == NEVER or place.expires >= self._state.now:
+            return True
+        return transfer.may_have_arrived(place.lookup_id) or self._is_passing(packet)
+
+    def _is_passing(self, packet: bytes | None) -> bool:
+        """Whether a message is of another's sequence.
+
+        Its sender sends it again until it hears of it, so another copy may have arrived: only the
+        destination, which has the sequence, can say what becomes of it.
+        """
+        if packet is None or not packet[62] & _TRANSACTION_BYTE:
+            return False
+        return packet[16:32] != self._state.source
 
     def rewind(self, queue: Queue) -> None:
         """[MS-MQQB] 3.1.5.9, 3.1.6.5: what is under way from a queue is to be sent again."""
         assert queue.transfer is not None, "only outgoing queues send"
+        self._forget_gone(queue, queue.transfer)
         queue.transfer.rewind()
         for lookup_id in list(queue.expired):
             self._doubt(queue, lookup_id)
         if queue.positions.count:
             self._state.outbound[queue] = None
+
+    def _forget_gone(self, queue: Queue, transfer: Transfer) -> None:
+        """Nothing sends again what is gone, be it purged or finished before its OrderAck came."""
+        transfer.strays = {each for each in transfer.strays if queue.positions.get(each)}
+        waiting = transfer.unordered
+        while waiting and queue.positions.get(waiting[0].lookup_id) is None:
+            waiting.popleft()
 
     def trace(self, packets: Iterable[bytes], next_hop: str) -> None:
         """[MS-MQQB] 3.1.7.1.7: messages that are traced leave for the next hop."""
@@ -161,6 +192,8 @@ class Departures:
             if packet is not None and packet[16:32] == self._state.source:
                 notices.delivered(self._state, change, MessageView(packet))
             self._go(change, queue, place, gone)
+            if queue.transfer is not None:
+                queue.transfer.strays.discard(lookup_id)
         self._submit(change, queue, gone)
 
     def _go(self, change: Change, queue: Queue, place: Place, gone: list[int]) -> None:
@@ -173,10 +206,10 @@ class Departures:
             change.steps.append(RemoveManyStep(queue, gone))
             self._state.submit(change)
 
-    def ordered(self, sequence_id: int, number: int) -> Queue | None:
+    def ordered(self, change: Change, sequence_id: int, number: int) -> Queue | None:
         """[MS-MQQB] 3.1.5.6: an OrderAck: messages up to this number have arrived in order.
 
-        Gives the queue whose sequence it is, if there is one.
+        Plans that they leave; gives the queue whose sequence it is, if there is one.
         """
         queue = self._sequences.get(sequence_id)
         if queue is None or queue.transfer is None:
@@ -185,7 +218,6 @@ class Departures:
         transfer.last_ack_time = self._state.now
         transfer.last_ack_count += 1
         transfer.last_ack = max(transfer.last_ack, (sequence_id, number))
-        change = Change()
         gone: list[int] = []
         waiting = transfer.unordered
         while waiting and (waiting[0].sequence_id, waiting[0].number) <= (sequence_id, number):
@@ -198,12 +230,16 @@ class Departures:
                 transfer.awaiting_final.add(done.lookup_id)
             else:
                 self._go(change, queue, place, gone)
-        self._submit(change, queue, gone)
+        if gone:
+            change.steps.append(RemoveManyStep(queue, gone))
         self._state.outbound[queue] = None
         return queue
 
-    def finished(self, sequence_id: int, message_id: bytes, reason: int) -> None:
-        """[MS-MQQB] 3.1.5.7: a FinalAck: what became of one message in the end."""
+    def finished(self, change: Change, sequence_id: int, message_id: bytes, reason: int) -> None:
+        """[MS-MQQB] 3.1.5.7: a FinalAck: what became of one message in the end.
+
+        It is sent once: if what comes of it cannot be written, it must come again.
+        """
         key = self._state.known_key_of(message_id)
         if key is None:
             return
@@ -216,11 +252,10 @@ class Departures:
             if transfer is None or place is None or place.state == PURGE_PENDING:
                 continue
             transfer.awaiting_final.discard(place.lookup_id)
-            self._finish(queue, place, reason)
+            self._finish(change, queue, place, reason)
             return
 
-    def _finish(self, queue: Queue, place: Place, reason: int) -> None:
-        change = Change()
+    def _finish(self, change: Change, queue: Queue, place: Place, reason: int) -> None:
         packet = self._state.readable(place)
         if packet is not None:
             view = MessageView(packet)
@@ -231,14 +266,17 @@ class Departures:
                 notices.bury(self._state, change, view, reason, note)
         gone: list[int] = []
         self._go(change, queue, place, gone)
-        self._submit(change, queue, gone)
+        change.steps.append(RemoveManyStep(queue, gone))
 
     # Expiry of what may have arrived.
 
     def keeps(self, queue: Queue, lookup_id: int) -> bool:
         """Whether a message whose time has run out stays, because the other side may have it."""
-        transfer = queue.transfer
-        if transfer is None or not transfer.may_have_arrived(lookup_id):
+        transfer, place = queue.transfer, queue.positions.get(lookup_id)
+        if transfer is None or place is None:
+            return False
+        is_away = transfer.may_have_arrived(lookup_id)
+        if not is_away and not self._is_passing(self._state.readable(place)):
             return False
         if not transfer.holds(lookup_id):
             self._doubt(queue, lookup_id)
@@ -246,19 +284,28 @@ class Departures:
 
     def _doubt(self, queue: Queue, lookup_id: int) -> None:
         place = queue.positions.get(lookup_id)
-        if place is not None and place.state == AVAILABLE:
-            until = place.expires + self.in_doubt_s
-            heappush(self._doubtful, (until, queue.number, lookup_id))
+        key = queue.number, lookup_id
+        if place is not None and place.state == AVAILABLE and key not in self._doubted:
+            self._doubted.add(key)
+            heappush(self._doubtful, (place.expires + self.in_doubt_s, *key))
 
     def next_deadline(self) -> int | None:
-        """When something that may have arrived is to be given up."""
+        """When something that may have arrived is to be given up, or a queue to be tried again."""
+        if self._blocked:
+            return self._state.now
         return self._doubtful[0][0] if self._doubtful else None
+
+    def unblock(self) -> None:
+        """What was in the way of a queue's messages may be gone."""
+        self._state.outbound.update(self._blocked)
+        self._blocked.clear()
 
     def given_up(self, now: int) -> list[tuple[Queue, Place]]:
         """Messages that nobody said anything about for too long."""
         found = []
         while self._doubtful and self._doubtful[0][0] < now:
             _, number, lookup_id = heappop(self._doubtful)
+            self._doubted.discard((number, lookup_id))
             queue = self._state.queues.get(number)
             place = None if queue is None else queue.positions.get(lookup_id)
             if queue is None or place is None or place.state != AVAILABLE:
@@ -266,6 +313,7 @@ class Departures:
             transfer = queue.transfer
             assert transfer is not None, "only outgoing queues have something in doubt"
             if transfer.holds(lookup_id) and lookup_id not in transfer.awaiting_final:
+                self._doubted.add((number, lookup_id))
                 heappush(self._doubtful, (now + UNDER_WAY_S, number, lookup_id))
                 continue
             transfer.awaiting_final.discard(lookup_id)

@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine.expiry import Expiries
-from merq.engine.incoming import Recent, Sequences
+from merq.engine.incoming import Recent, Sequences, identity_of
 from merq.engine.limits import Limits
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
@@ -259,7 +259,7 @@ class Holdings:
                 queue.transfer.restored(view.tx_sequence_id, view.tx_sequence_number + 1)
                 self.last_sequence_id = max(self.last_sequence_id, view.tx_sequence_id)
         elif not flags & _TRANSACTION:
-            self.recent.add(source, _U32.unpack_from(packet, 56)[0], arrival)
+            self.recent.add(source, identity_of(packet), arrival)
 
     # Opening and checkpoints.
 

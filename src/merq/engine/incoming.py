@@ -8,8 +8,11 @@ queue manager's latest are remembered.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections import OrderedDict
 from typing import Final, NamedTuple
+
+from merq.wire.queues import DIRECT, PRIVATE_ON_DESTINATION, PUBLIC
 
 HISTORY_SIZE: Final = 10_000
 """[MS-MQQB] 3.1.1.3: identifiers remembered of each queue manager; Windows remembers as many."""
@@ -25,7 +28,10 @@ SEQUENCES_MAX: Final = 1_000_000
 
 _KEYS_MAX: Final = 4096
 _SEQUENCE: Final = struct.Struct("<16sQIIH")
-_ENTRY: Final = struct.Struct("<II")
+_ENTRY: Final = struct.Struct("<QI")
+_ORDINAL: Final = struct.Struct("<II")
+_LENGTH: Final = struct.Struct("<H")
+_NAME_AT: Final = 64
 
 
 class SequenceKey(NamedTuple):
@@ -125,6 +131,24 @@ class Sequences:
             found.settled = (sequence_id, number)
 
 
+def identity_of(packet: bytes | memoryview) -> int:
+    """By what a message is known when it comes again: its ordinal, and where it goes.
+
+    Copies of one message to several destinations have the same ordinal, and may well be for queues
+    of the same computer, or pass through it.
+    """
+    ordinal, flags = _ORDINAL.unpack_from(packet, 56)
+    size = 20
+    if flags >> 10 & 7 == DIRECT:
+        size = 2 + _LENGTH.unpack_from(packet, _NAME_AT)[0]
+    elif flags >> 10 & 7 == PRIVATE_ON_DESTINATION:
+        size = 4
+    elif flags >> 10 & 7 == PUBLIC:
+        size = 16
+    name = bytes(packet[32:48]) + bytes(packet[_NAME_AT : _NAME_AT + size])
+    return int(zlib.crc32(name) << 32 | ordinal)
+
+
 def pack_sequence(incoming: Incoming, sequence_id: int, number: int) -> bytes:
     """A sequence as the log keeps it."""
     address = incoming.address.encode("ascii", "replace")
@@ -161,44 +185,50 @@ class Recent:
         self.lifetime_s = lifetime_s
         self._by_source: OrderedDict[bytes, OrderedDict[int, int]] = OrderedDict()
 
-    def seen(self, source: bytes, ordinal: int, now: int) -> bool:
+    def seen(self, source: bytes, identity: int, now: int) -> bool:
         """[MS-MQQB] 3.1.5.8.1: whether a message was here before; if so, that is renewed."""
-        ordinals = self._by_source.get(source)
-        if ordinals is None or ordinal not in ordinals:
+        known = self._by_source.get(source)
+        if known is None or identity not in known:
             return False
-        ordinals[ordinal] = now
-        ordinals.move_to_end(ordinal)
+        known[identity] = now
+        known.move_to_end(identity)
         return True
 
-    def add(self, source: bytes, ordinal: int, now: int) -> None:
+    def add(self, source: bytes, identity: int, now: int) -> None:
         """[MS-MQQB] 3.1.5.8.2: a message came; the oldest is forgotten if there is no room."""
-        ordinals = self._by_source.get(source)
-        if ordinals is None:
-            ordinals = self._by_source[source] = OrderedDict()
+        known = self._by_source.get(source)
+        if known is None:
+            known = self._by_source[source] = OrderedDict()
             if len(self._by_source) > HISTORY_SOURCES_MAX:
                 self._by_source.popitem(last=False)
         else:
             self._by_source.move_to_end(source)
-        ordinals[ordinal] = now
-        ordinals.move_to_end(ordinal)
-        while len(ordinals) > self.size:
-            ordinals.popitem(last=False)
+        known[identity] = now
+        known.move_to_end(identity)
+        while len(known) > self.size:
+            known.popitem(last=False)
 
-    def remove(self, source: bytes, ordinal: int) -> None:
+    def remove(self, source: bytes, identity: int) -> None:
         """A message did not come to stay."""
-        ordinals = self._by_source.get(source)
-        if ordinals is not None:
-            ordinals.pop(ordinal, None)
+        known = self._by_source.get(source)
+        if known is not None:
+            known.pop(identity, None)
 
     def forget(self, now: int) -> None:
         """[MS-MQQB] 3.1.6.7: what is too old goes."""
         oldest = now - self.lifetime_s
         for source in list(self._by_source):
-            ordinals = self._by_source[source]
-            while ordinals and next(iter(ordinals.values())) < oldest:
-                ordinals.popitem(last=False)
-            if not ordinals:
+            known = self._by_source[source]
+            while known and next(iter(known.values())) < oldest:
+                known.popitem(last=False)
+            if not known:
                 del self._by_source[source]
+
+    def renew(self, now: int) -> None:
+        """Time in which nothing could come does not count: who was not heard sends again now."""
+        for known in self._by_source.values():
+            for identity in known:
+                known[identity] = now
 
     def __len__(self) -> int:
         return sum(map(len, self._by_source.values()))
@@ -206,12 +236,12 @@ class Recent:
     def pack(self) -> list[bytes]:
         """Each queue manager's identifiers with their times."""
         return [
-            source + b"".join([_ENTRY.pack(*each) for each in ordinals.items()])
-            for source, ordinals in self._by_source.items()
+            source + b"".join([_ENTRY.pack(*each) for each in known.items()])
+            for source, known in self._by_source.items()
         ]
 
     def unpack(self, data: bytes) -> None:
         """Takes one piece that `pack` made."""
         source = data[:16]
-        for ordinal, time in _ENTRY.iter_unpack(data[16:]):
-            self.add(source, ordinal, time)
+        for identity, time in _ENTRY.iter_unpack(data[16:]):
+            self.add(source, identity, time)

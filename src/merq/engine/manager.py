@@ -89,6 +89,7 @@ class QueueManager:
 
     def start(self, new_guid: UUID) -> None:
         """[MS-MQDMPR] 3.1.4.1: what was written has been read; work begins."""
+        self.state.recent.renew(self.state.now)
         self.administration.start(new_guid)
 
     # Queues.
@@ -393,6 +394,7 @@ class QueueManager:
             if change.steps:
                 state.submit(change)
             due = state.expiries.next()
+        self.departures.unblock()
         given_up = self.departures.given_up(now)
         if given_up:
             change = Change()

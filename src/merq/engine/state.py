@@ -199,8 +199,8 @@ class State(Holdings):
             case ArriveStep():
                 for incoming, before in step.sequences.items():
                     incoming.sequence_id, incoming.number = before
-                for source, ordinal in step.messages:
-                    self.recent.remove(source, ordinal)
+                for source, identity in step.messages:
+                    self.recent.remove(source, identity)
             case _:
                 assert_never(step)
 
@@ -215,6 +215,8 @@ class State(Holdings):
             queue.positions.set_state(lookup_id, LOCKED)  # who gives it back makes it available
         else:
             self.give_back(queue, lookup_id)
+        if queue.transfer is not None:
+            queue.transfer.strays.add(lookup_id)  # it is sent again, and acknowledged again
 
     def _is_marked(self, queue: Queue, lookup_id: int) -> bool:
         """Whether a message goes when it is given back, or will when what is under way happens."""

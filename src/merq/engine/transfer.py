@@ -76,6 +76,8 @@ class Transfer:
         unordered: Transmitted, and waiting for an OrderAck, in order.
         awaiting_final: Lookup identifiers of messages that wait for their FinalAck.
         ordered_up_to: The last message that was acknowledged in order.
+        strays: Messages that are to be sent again although later ones were acknowledged in order:
+            they are not part of our sequence, or their leaving could not be written.
         previous: The place of the message that was sent before, for what is sent next.
         last_ack: Sequence and number of the last OrderAck.
         last_ack_time: When it came, in seconds since 1970.
@@ -104,6 +106,7 @@ class Transfer:
         "resends",
         "sent_up_to",
         "sequence_id",
+        "strays",
         "unordered",
     )
 
@@ -116,6 +119,7 @@ class Transfer:
         self.unordered: deque[Unordered] = deque()
         self.awaiting_final: set[int] = set()
         self.ordered_up_to = self.sent_up_to[-1]
+        self.strays: set[int] = set()
         self.previous = (0, 0)
         self.last_ack = (0, 0)
         self.last_ack_time = 0
@@ -143,7 +147,8 @@ class Transfer:
         """[MS-MQQB] 3.1.3.2, 3.1.6.5: what was not acknowledged is to be sent again, in order."""
         for lane in range(LANES):
             self.sent_up_to[lane] = (lane << _LANE_SHIFT) - 1
-        self.sent_up_to[-1] = max(self.sent_up_to[-1], self.ordered_up_to)
+        done = min(self.ordered_up_to, min(self.strays, default=self.ordered_up_to + 1) - 1)
+        self.sent_up_to[-1] = max(self.sent_up_to[-1], done)
         self.previous = (0, 0)
 
     def passed(self, lookup_id: int) -> None:
