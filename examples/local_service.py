@@ -31,7 +31,9 @@ def local_service() -> Iterator[str]:
         data = Path(folder) / "data"
         url = f"unix:{data / 'merq.sock'}"
         command = [sys.executable, "-m", "merq", "serve", "--data", str(data), "--no-retry"]
-        service = subprocess.Popen([*command, "--log-level", "warning"])
+        # The one port for other queue managers may be somebody else's; no example needs it.
+        alone = os.environ | {"MERQ_EXCHANGE_LISTEN": "false"}
+        service = subprocess.Popen([*command, "--log-level", "warning"], env=alone)
         try:
             _wait_for(url, service)
             yield url

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from merq.model.access import Access, Share
     from merq.model.queue import OutgoingState
     from merq.model.selecting import Seek
+    from merq.protocol.application.reports import (
+        ConnectionAttempt,
+        LinkReport,
+        SequencePlace,
+        SequenceReport,
+        TransferReport,
+    )
 
 __version__ = "0.1.0"
 
@@ -36,9 +43,11 @@ __all__ = [
     "ACKNOWLEDGE_ARRIVAL",
     "ACKNOWLEDGE_RECEIVE",
     "Access",
+    "ConnectionAttempt",
     "Cursor",
     "InDoubt",
     "Limits",
+    "LinkReport",
     "Manager",
     "MerqError",
     "Message",
@@ -49,8 +58,11 @@ __all__ = [
     "ReceiveTimeout",
     "ReceivedMessage",
     "Seek",
+    "SequencePlace",
+    "SequenceReport",
     "Share",
     "Transaction",
+    "TransferReport",
     "connect",
     "open",
 ]
@@ -60,8 +72,10 @@ _LATER = {
     "ACKNOWLEDGE_ARRIVAL": ("merq.client.messages", "ACKNOWLEDGE_ARRIVAL"),
     "ACKNOWLEDGE_RECEIVE": ("merq.client.messages", "ACKNOWLEDGE_RECEIVE"),
     "Access": ("merq.model.access", "Access"),
+    "ConnectionAttempt": ("merq.protocol.application.reports", "ConnectionAttempt"),
     "Cursor": ("merq.client.queues", "Cursor"),
     "Limits": ("merq.engine.limits", "Limits"),
+    "LinkReport": ("merq.protocol.application.reports", "LinkReport"),
     "Manager": ("merq.client.manager", "Manager"),
     "Message": ("merq.client.messages", "Message"),
     "OutgoingQueue": ("merq.client.queues", "OutgoingQueue"),
@@ -69,8 +83,11 @@ _LATER = {
     "Queue": ("merq.client.queues", "Queue"),
     "ReceivedMessage": ("merq.client.messages", "ReceivedMessage"),
     "Seek": ("merq.model.selecting", "Seek"),
+    "SequencePlace": ("merq.protocol.application.reports", "SequencePlace"),
+    "SequenceReport": ("merq.protocol.application.reports", "SequenceReport"),
     "Share": ("merq.model.access", "Share"),
     "Transaction": ("merq.client.transactions", "Transaction"),
+    "TransferReport": ("merq.protocol.application.reports", "TransferReport"),
     "connect": ("merq.client.connecting", "connect"),
     "open": ("merq.client.opening", "open_manager"),
 }

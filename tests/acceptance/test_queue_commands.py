@@ -255,6 +255,7 @@ def test_every_command_teaches_by_examples() -> None:
         [each]
         for each in ("send", "receive", "peek", "move", "export", "import", "status", "top", "why")
     ]
+    commands += [["trace"], ["offline"], ["online"]]
     for command in commands:
         text = CliRunner().invoke(merq, [*command, "--help"], prog_name="merq").output
         examples = [line for line in text.splitlines() if f"merq {' '.join(command)}" in line]

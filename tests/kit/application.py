@@ -26,7 +26,15 @@ from merq.model.selecting import (
     Selection,
 )
 from merq.protocol.application import requests as asked
-from merq.protocol.application.reports import QueueReport, Result, Sighting, Status
+from merq.protocol.application.reports import (
+    LinkReport,
+    QueueReport,
+    Result,
+    SequenceReport,
+    Sighting,
+    Status,
+    TransferReport,
+)
 from merq.protocol.application.requests import Request
 
 U32 = st.integers(0, 2**32 - 1)
@@ -35,21 +43,24 @@ TEXT = st.text(st.characters(exclude_categories=()), max_size=12)
 PACKETS = st.binary(max_size=40)
 
 
+_PLAIN_VALUES: dict[type, st.SearchStrategy[Any]] = {
+    type(None): st.none(),
+    bool: st.booleans(),
+    int: st.integers(-(2**70), 2**70),
+    str: TEXT,
+    UUID: st.uuids(),
+}
+
+
 def _filled(kind: Any) -> st.SearchStrategy[Any]:
     """Any value of a type that goes as JSON."""
     origin = get_origin(kind)
     if origin in {Union, types.UnionType}:
         return st.one_of(*(_filled(each) for each in get_args(kind)))
-    if kind is type(None):
-        return st.none()
-    if kind is bool:
-        return st.booleans()
-    if kind is int:
-        return st.integers(-(2**70), 2**70)
-    if kind is str:
-        return TEXT
-    if kind is UUID:
-        return st.uuids()
+    if origin is tuple:
+        return st.lists(_filled(get_args(kind)[0]), max_size=3).map(tuple)
+    if kind in _PLAIN_VALUES:
+        return _PLAIN_VALUES[kind]
     if is_dataclass(kind):
         assert isinstance(kind, type)
         return dataclasses_of(kind)
@@ -76,6 +87,7 @@ def selections() -> st.SearchStrategy[Selection]:
 
 ASKED_AS_JSON = (
     asked.AskStatus,
+    asked.BringOnline,
     asked.ChangeQueue,
     asked.CloseCursor,
     asked.CloseQueue,
@@ -83,10 +95,13 @@ ASKED_AS_JSON = (
     asked.CreateSubqueue,
     asked.DeleteQueue,
     asked.DescribeQueue,
+    asked.DescribeTransfer,
     asked.EndPrepared,
     asked.FindQueue,
+    asked.ListLinks,
     asked.ListPrepared,
     asked.ListQueues,
+    asked.ListSequences,
     asked.Move,
     asked.OpenCursor,
     asked.OpenQueue,
@@ -94,6 +109,7 @@ ASKED_AS_JSON = (
     asked.Prepare,
     asked.Purge,
     asked.ResumeQueue,
+    asked.TakeOffline,
 )
 
 
@@ -123,6 +139,7 @@ def requests() -> st.SearchStrategy[Request]:
             U64,
             TEXT,
         ),
+        st.builds(asked.SendManyTo, TEXT, st.lists(PACKETS, min_size=1, max_size=4), U64, TEXT),
         st.builds(asked.Begin, U64),
         st.builds(asked.End, U64, st.sampled_from(list(asked.Ending))),
         st.builds(asked.AskWhy, st.binary(min_size=20, max_size=20)),
@@ -143,6 +160,9 @@ def results() -> st.SearchStrategy[Result]:
         reports,
         st.lists(reports, max_size=2),
         dataclasses_of(Status),
+        dataclasses_of(TransferReport),
+        st.lists(dataclasses_of(SequenceReport), max_size=2),
+        st.lists(dataclasses_of(LinkReport), max_size=2),
         st.lists(sightings, max_size=2),
         st.lists(st.uuids(), max_size=2),
         st.builds(MessageQueueError, U32, TEXT),
@@ -150,6 +170,7 @@ def results() -> st.SearchStrategy[Result]:
     )
 
 
+_PLAIN = (asked.Send, asked.SendManyTo, asked.Read, asked.EndReceive, Delivered)
 _DELIVERED = ("packet", "lookup_id", "arrival", "aborts")
 
 
@@ -159,7 +180,7 @@ def picture(value: Any) -> Any:
         return "error", value.code, value.text
     if isinstance(value, list | tuple):
         return [picture(each) for each in value]
-    if not isinstance(value, asked.Send | asked.Read | asked.EndReceive | Delivered):
+    if not isinstance(value, _PLAIN):
         return value
     # A compiled class has no __slots__ to look at.
     names = _DELIVERED if isinstance(value, Delivered) else type(value).__slots__

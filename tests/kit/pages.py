@@ -32,7 +32,7 @@ _MASKS: Final = (
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?( UTC|Z)?"), "TIME"),
     (re.compile(r"\b\d{17,19}\b"), "LOOKUP"),
     (re.compile(r"(?<=\()\d+ s(?=\))"), "AGE"),
-    (re.compile(r"\b\d+ s\b"), "AGE"),
+    (re.compile(r"\b\d+(?:\.\d+)? s\b"), "AGE"),
     (re.compile(r"\b[\d.]+ ([kMG]?B)\b"), "SIZE"),
     (re.compile(r"[ \t]+"), " "),
 )

@@ -36,6 +36,7 @@ from merq.protocol.application.requests import (
     Read,
     Request,
     Send,
+    SendManyTo,
 )
 
 CLIENT: Final = f"merq-python-aio/{__version__}"
@@ -248,7 +249,7 @@ class AsyncDriver:
         assert isinstance(result, MessageQueueError)
         raise result
 
-    async def send_many(self, request: Send) -> Result:
+    async def send_many(self, request: Send | SendManyTo) -> Result:
         """Sends many messages, all or none of them."""
         size = sum(map(len, request.packets))
         if not self._room.take(size):

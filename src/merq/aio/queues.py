@@ -23,14 +23,16 @@ from merq.hresult import HResult
 from merq.model.body import Value
 from merq.model.queue import OutgoingState, QueueProperties
 from merq.model.selecting import Seek, Selection
-from merq.protocol.application.reports import QueueReport
+from merq.protocol.application.reports import QueueReport, SequenceReport, TransferReport
 from merq.protocol.application.requests import (
     CloseCursor,
     CloseQueue,
     DeleteQueue,
     DescribeQueue,
+    DescribeTransfer,
     Family,
     ListQueues,
+    ListSequences,
     OpenCursor,
     PauseQueue,
     Purge,
@@ -107,6 +109,13 @@ class Queue:
     async def transactional(self) -> bool:
         """Whether it takes messages in transactions only."""
         return (await self.properties()).transactional
+
+    async def sequences(self) -> list[SequenceReport]:
+        """Who sends transactional messages to it from elsewhere, and how far each of them is.
+
+        At most a thousand, those of which something came last.
+        """
+        return asking.sequences_of(await self._driver.ask(ListSequences(self._number)))
 
     async def change(self, **properties: Any) -> None:
         """Gives the queue other properties; whether it is transactional stays.
@@ -386,6 +395,10 @@ class OutgoingQueue(Queue):
     async def state(self) -> OutgoingState:
         """How far it is with reaching the destination."""
         return (await self.report()).state
+
+    async def transfer(self) -> TransferReport:
+        """How far it is with sending: next hops, connection history, what is acknowledged."""
+        return asking.transfer_of(await self._driver.ask(DescribeTransfer(self._number)))
 
     async def pause(self) -> None:
         """Nothing leaves the queue until it is resumed."""

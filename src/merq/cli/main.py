@@ -27,6 +27,8 @@ _COMMANDS: Final = {
     "import": ("merq.cli.importing", "import_messages"),
     "move": ("merq.cli.moving", "move"),
     "names": ("merq.cli.names", "names"),
+    "offline": ("merq.cli.connectivity", "offline"),
+    "online": ("merq.cli.connectivity", "online"),
     "outgoing": ("merq.cli.outgoing", "outgoing"),
     "peek": ("merq.cli.receiving", "peek"),
     "queue": ("merq.cli.queues", "queue"),
@@ -37,6 +39,7 @@ _COMMANDS: Final = {
     "store": ("merq.cli.store", "store"),
     "token": ("merq.cli.token", "token"),
     "top": ("merq.cli.top", "top"),
+    "trace": ("merq.cli.trace", "trace"),
     "why": ("merq.cli.why", "why"),
 }
 
@@ -73,6 +76,7 @@ def merq() -> None:
     merq send orders --body hello       a message into it
     merq receive orders                 and out of it
     merq why MESSAGE-ID                 what became of a message
+    merq trace 'server2\\private$\\q'   the way of a message to another computer
     merq token new NAME                 lets a program connect over TCP
     merq decode capture.pcapng          what two queue managers said to each other
     merq names explain 'DIRECT=OS:a\\b'  what a name means, part by part

@@ -6,6 +6,7 @@ import json
 from typing import Final
 
 import click
+from rich.text import Text
 
 from merq.cli.completing import complete_outgoing
 from merq.cli.connecting import Connection, connected, connection_options
@@ -15,10 +16,24 @@ from merq.cli.queue_names import find_outgoing
 from merq.cli.queue_tables import facts_of, object_of, oldest
 from merq.cli.rendering import printable, table_of, table_of_facts
 from merq.cli.terminal import terminal
+from merq.cli.transfers import (
+    OFFLINE,
+    facts_of_transfer,
+    object_of_transfer,
+    table_of_history,
+    trouble_of,
+)
 from merq.protocol.application.requests import Family
 
 _DESTINATION: Final = click.argument("destination", shell_complete=complete_outgoing)
 _NUMBERS: Final = frozenset({"messages", "size", "oldest"})
+_HIDDEN: Final = frozenset(
+    {
+        *("path name", "label", "kind", "transactional", "quota", "journal", "readers"),
+        *("privacy", "authenticate", "base priority", "identifier"),
+    }
+)
+"""What has no meaning for an outgoing queue, or is said above."""
 
 
 @click.group(short_help="Outgoing queues, to other computers.")
@@ -73,23 +88,32 @@ def list_outgoing(connection: Connection, *, as_json: bool) -> None:
 @json_option("One JSON object.")
 @connection_options
 def show(destination: str, connection: Connection, *, as_json: bool) -> None:
-    """Shows the way to a destination: its state, what waits, since when.
+    """Shows the way to a destination: its state, what waits, since when, and why.
+
+    Also the addresses by which it is reached, what came of connecting, and how far it has
+    acknowledged transactional messages.
 
     \b
     merq outgoing show 'DIRECT=OS:server2\\private$\\orders'
-    merq outgoing show server2 --json
+    merq outgoing show server2 --json | jq .transfer.history[-1]
     """
     with connected(connection) as manager:
-        report = find_outgoing(manager, destination).report
-        now = manager.status().now
+        found = find_outgoing(manager, destination)
+        report, transfer, status = found.report, found.transfer(), manager.status()
     if as_json:
-        click.echo(json.dumps(object_of(report)))
+        told = object_of(report) | {"transfer": object_of_transfer(transfer)}
+        click.echo(json.dumps(told))
         return
+    now = status.now
     console = terminal()
     console.print(report.properties.path_name, style="bold cyan", markup=False)
-    hidden = {"path name", "kind", "journal", "privacy", "authenticate", "base priority"}
-    facts = facts_of(report, [], now)
-    console.print(table_of_facts([each for each in facts if each[0] not in hidden]))
+    facts = [each for each in facts_of(report, [], now) if each[0] not in _HIDDEN]
+    console.print(table_of_facts(facts + facts_of_transfer(transfer, now)))
+    if transfer.history:
+        console.print(table_of_history(transfer))
+    for sentence in (trouble_of(transfer), "" if status.online else OFFLINE):
+        if sentence:
+            console.print(Text(printable(sentence, lines=False), "yellow"))
 
 
 @outgoing.command()

@@ -17,6 +17,7 @@ from merq.cli.queue_names import find_queue, path_name_of, short_name
 from merq.cli.queue_tables import facts_of, object_of, table_of_queues
 from merq.cli.rendering import count, table_of_facts
 from merq.cli.terminal import terminal
+from merq.cli.transfers import object_of_sequence, table_of_sequences
 from merq.client.queues import Queue
 from merq.model.queue import PrivacyLevel
 from merq.protocol.application.reports import QueueReport
@@ -149,6 +150,8 @@ def list_queues(family: str | None, connection: Connection, *, as_json: bool) ->
 def show(name: str, connection: Connection, *, as_json: bool) -> None:
     """Shows everything that is known of a queue.
 
+    Of a transactional queue also who sends to it from other computers, and how far each is.
+
     \b
     merq queue show orders
     merq queue show deadletter
@@ -158,14 +161,20 @@ def show(name: str, connection: Connection, *, as_json: bool) -> None:
         found = find_queue(manager, name)
         report = found.report
         subqueues = [each.report for each in _subqueues(found, report)]
+        sequences = found.sequences()
         now = manager.status().now
     if as_json:
-        shown = object_of(report) | {"subqueues": [object_of(each) for each in subqueues]}
+        shown = object_of(report) | {
+            "subqueues": [object_of(each) for each in subqueues],
+            "sequences": [object_of_sequence(each) for each in sequences],
+        }
         click.echo(json.dumps(shown))
         return
     console = terminal()
     console.print(short_name(report.properties.path_name), style="bold cyan", markup=False)
     console.print(table_of_facts(facts_of(report, subqueues, now)))
+    if sequences:
+        console.print(table_of_sequences(sequences, now))
 
 
 def _subqueues(found: Queue, report: QueueReport) -> list[Queue]:

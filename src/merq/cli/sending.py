@@ -28,6 +28,7 @@ from merq.client.manager import Manager
 from merq.client.messages import ACKNOWLEDGE_ARRIVAL, ACKNOWLEDGE_RECEIVE, Message
 from merq.client.queues import Queue
 from merq.errors import MerqError
+from merq.model.destinations import parse_destination
 from merq.wire.headers import INFINITE
 
 AT_ONCE: Final = 100
@@ -205,7 +206,7 @@ def send(  # noqa: PLR0913 - a message has these
 def message_from(manager: Manager, properties: dict[str, Any]) -> Message:
     """A message with all that was asked for but its body."""
     extension = properties["extension_file"]
-    times = {
+    times: dict[str, Any] = {
         name: INFINITE if math.isinf(value) else math.ceil(value)
         for name, value in (
             ("time_to_reach_queue", properties["reach_s"]),
@@ -251,9 +252,10 @@ class Way:
         self._target = target
         needed = isinstance(target, Queue) and target.transactional
         self._transactional = transactional or needed
+        self._is_one = isinstance(target, Queue) or len(parse_destination(target)) == 1
 
     def send(self, messages: list[Message]) -> list[str]:
-        """All of them or none, if they go to a queue of this queue manager; gives their ids."""
+        """All of them or none, if they go to one destination; gives their ids."""
         if not self._transactional:
             return self._send(messages, {})
         with self._manager.transaction() as tx:
@@ -262,12 +264,14 @@ class Way:
     def _send(self, messages: list[Message], within: dict[str, Any]) -> list[str]:
         if isinstance(self._target, Queue):
             return self._target.send_many(messages, **within)
+        if self._is_one:
+            return self._manager.send_many(self._target, messages, **within)
         return [self._manager.send(self._target, each, **within) for each in messages]
 
     @property
     def at_once(self) -> int:
         """How many are sent together; outside of a transaction, only what is all or none."""
-        return AT_ONCE if isinstance(self._target, Queue) or self._transactional else 1
+        return AT_ONCE if self._is_one or self._transactional else 1
 
 
 class Sender:

@@ -12,6 +12,7 @@ from merq.cli.durations import age, size
 from merq.cli.failing import json_option
 from merq.cli.rendering import count, date_of, table_of_facts
 from merq.cli.terminal import terminal
+from merq.cli.transfers import object_of_link, table_of_links
 from merq.protocol.application.reports import Status
 
 
@@ -20,6 +21,8 @@ from merq.protocol.application.reports import Status
 @connection_options
 def status(connection: Connection, *, as_json: bool) -> None:
     """Says how the queue manager is: what it holds, how long it runs, what runs low.
+
+    Also with which other queue managers it has sessions, and what it sends through them.
 
     The exit status is 1 if no service answers.
 
@@ -30,12 +33,16 @@ def status(connection: Connection, *, as_json: bool) -> None:
     """
     with connected(connection) as manager:
         found = manager.status()
+        links = manager.links()
     if as_json:
-        click.echo(json.dumps(object_of(found)))
+        told = object_of(found) | {"links": [object_of_link(each) for each in links]}
+        click.echo(json.dumps(told))
         return
     console = terminal()
     console.print(found.name, style="bold cyan", markup=False)
     console.print(table_of_facts(facts_of(found)))
+    if links:
+        console.print(table_of_links(links))
 
 
 def object_of(found: Status) -> dict[str, object]:
@@ -55,6 +62,7 @@ def facts_of(found: Status) -> list[tuple[str, str]]:
         ("in memory only", f"{size(found.express_bytes)} of express messages"),
         ("on disk", f"{size(found.log_bytes)}, {size(found.free_disk_bytes)} free"),
         ("clients", f"{count(found.connections, 'connection')}, {count(found.readers, 'reader')}"),
+        ("other computers", count(found.sessions, "session")),
         ("transactions", f"{found.transactions:,} open, {found.prepared:,} prepared"),
     ]
     return [(name, value) for name, value in facts if value]
@@ -68,4 +76,4 @@ def _health(found: Status) -> str:
     ]
     if found.throttled:
         return f"throttled: {' and '.join(low) or 'disk or memory'} low, no message is taken"
-    return "running"
+    return "running" if found.online else "running, and offline until `merq online`"

@@ -18,6 +18,7 @@ from merq.cli.message_ids import message_id as id_type
 from merq.cli.queue_names import short_name
 from merq.cli.rendering import count, date_of, printable
 from merq.cli.terminal import terminal
+from merq.cli.ways import NO_WAYS, Ways, told_of_way, ways_of
 from merq.model.message_class import MessageClass, describe_class
 from merq.protocol.application.reports import Sighting, Whereabouts
 
@@ -46,8 +47,9 @@ def why(message_id: str, connection: Connection, *, as_json: bool) -> None:
     """
     with connected(connection) as manager:
         sightings = manager.why(message_id)
+        ways = ways_of(manager, sightings)
         now, own = manager.status().now, manager.guid
-    story = story_of(message_id, sightings, own, now)
+    story = story_of(message_id, sightings, own, now, ways)
     if as_json:
         told = {
             "id": message_id,
@@ -74,7 +76,9 @@ def object_of(sighting: Sighting) -> dict[str, object]:
     }
 
 
-def story_of(message_id: str, sightings: list[Sighting], own: UUID, now: int) -> Story:
+def story_of(
+    message_id: str, sightings: list[Sighting], own: UUID, now: int, ways: Ways = NO_WAYS
+) -> Story:
     """The message first, then its copies, then what was told about it."""
     if not sightings:
         return _nowhere(message_id, own)
@@ -86,7 +90,7 @@ def story_of(message_id: str, sightings: list[Sighting], own: UUID, now: int) ->
         goal = f" to {first.destination}" if first.destination else ""
         sentences.append(f"{label} sent{goal} on {date_of(first.sent)}.")
     for each in sorted(sightings, key=lambda sighting: (sighting.about, sighting.arrived)):
-        told, hints = _told_of_acknowledgment(each) if each.about else _told_of(each, now)
+        told, hints = _told_of_acknowledgment(each) if each.about else _told_of(each, now, ways)
         sentences += told
         advice += hints
     if first is None:
@@ -94,7 +98,7 @@ def story_of(message_id: str, sightings: list[Sighting], own: UUID, now: int) ->
     return Story(tuple(sentences), tuple(dict.fromkeys(advice)))
 
 
-def _told_of(seen: Sighting, now: int) -> tuple[list[str], list[str]]:
+def _told_of(seen: Sighting, now: int, ways: Ways) -> tuple[list[str], list[str]]:
     since = f"since {date_of(seen.arrived)} ({age(now - seen.arrived)})"
     name = short_name(seen.queue)
     quoted = shlex.quote(name)
@@ -118,10 +122,13 @@ def _told_of(seen: Sighting, now: int) -> tuple[list[str], list[str]]:
             return [locked, back, *aborted], [f"merq queue show {quoted}  shows who reads there"]
         case Whereabouts.LEAVING:
             return [f"It is leaving {name} at this moment; ask again."], []
-        case Whereabouts.OUTGOING:
-            return [f"It waits to be sent to {seen.queue}, {since}."], [
-                f"merq outgoing show {shlex.quote(seen.queue)}  shows how far the connection is"
-            ]
+        case (
+            Whereabouts.OUTGOING
+            | Whereabouts.TRANSMITTED
+            | Whereabouts.UNORDERED
+            | Whereabouts.UNREAD
+        ):
+            return told_of_way(seen, now, ways)
         case Whereabouts.JOURNAL:
             return _told_of_journal(seen, name, since), [look, _again(seen, quoted)]
         case Whereabouts.DEAD_LETTER:

@@ -33,7 +33,15 @@ from merq.model.selecting import (
     Seek,
     Selection,
 )
-from merq.protocol.application.reports import QueueReport, Result, Sighting, Status
+from merq.protocol.application.reports import (
+    LinkReport,
+    QueueReport,
+    Result,
+    SequenceReport,
+    Sighting,
+    Status,
+    TransferReport,
+)
 from merq.protocol.application.requests import (
     Alteration,
     AskWhy,
@@ -46,6 +54,7 @@ from merq.protocol.application.requests import (
     Move,
     Read,
     Send,
+    SendManyTo,
     SendTo,
 )
 from merq.wire.build import Destination
@@ -313,6 +322,31 @@ def sending_to(
     return SendTo(destinations, number_within(tx, owner), message.dead_letter_queue)
 
 
+def sending_many_to(
+    format_name: str,
+    bodies: Iterable[Value | Message],
+    properties: dict[str, Any],
+    tx: Undertaking | None,
+    owner: object,
+) -> SendManyTo | None:
+    """Messages to where one format name leads; None if there are none.
+
+    Raises:
+        MessageQueueError: The name is of several queues, or a message cannot be sent.
+    """
+    check_bodies(bodies)
+    names = parse_destination(of_kind("format_name", format_name, str))
+    if len(names) != 1:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_ILLEGAL_FORMATNAME,
+            f"{format_name} is {len(names)} destinations; many messages are sent to one: send "
+            "each by itself",
+        )
+    packets, dead_letter = pack_all(Packer(destination_of(names[0])), bodies, properties)
+    within = number_within(tx, owner)
+    return SendManyTo(str(names[0]), packets, within, dead_letter) if packets else None
+
+
 def number_within(transaction: Undertaking | None, owner: object) -> int:
     """A transaction's number for the engine, 0 for none."""
     if transaction is None:
@@ -479,6 +513,23 @@ def sightings_of(result: Result) -> list[Sighting]:
     """An answer that has to be about where a message is."""
     assert isinstance(result, list)
     return [each for each in result if isinstance(each, Sighting)]
+
+
+def transfer_of(result: Result) -> TransferReport:
+    """An answer that has to be about how far an outgoing queue is."""
+    return of_type(result, TransferReport)
+
+
+def sequences_of(result: Result) -> list[SequenceReport]:
+    """An answer that has to be about sequences from other queue managers."""
+    assert isinstance(result, list)
+    return [each for each in result if isinstance(each, SequenceReport)]
+
+
+def links_of(result: Result) -> list[LinkReport]:
+    """An answer that has to be about connections with other queue managers."""
+    assert isinstance(result, list)
+    return [each for each in result if isinstance(each, LinkReport)]
 
 
 def identifiers_of(result: Result) -> list[UUID]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self, Unpack
 from uuid import UUID
@@ -14,8 +15,21 @@ from merq.client.queues import OutgoingQueue, Queue
 from merq.client.transactions import Transaction
 from merq.model.access import Access, Share
 from merq.model.body import Value
-from merq.protocol.application.reports import QueueReport, Sighting, Status
-from merq.protocol.application.requests import AskStatus, Family, ListPrepared, OpenQueue
+from merq.protocol.application.reports import (
+    LinkReport,
+    QueueReport,
+    Sighting,
+    Status,
+)
+from merq.protocol.application.requests import (
+    AskStatus,
+    BringOnline,
+    Family,
+    ListLinks,
+    ListPrepared,
+    OpenQueue,
+    TakeOffline,
+)
 
 
 class Manager:
@@ -137,6 +151,45 @@ class Manager:
         """
         request = asking.sending_to(format_name, body, properties, tx, self._driver)
         return asking.id_of(self._driver.ask(request))
+
+    def send_many(
+        self,
+        format_name: str,
+        bodies: Iterable[Value | Message],
+        *,
+        tx: Transaction | None = None,
+        **properties: Any,
+    ) -> list[str]:
+        r"""Sends many messages to where a format name leads, all or none; returns their ids.
+
+        Much faster than one at a time. Each is a message of its own, unlike the copies that `send`
+        makes for several names.
+
+        Args:
+            format_name: Such as `DIRECT=OS:server\private$\orders`; one name, not several.
+            bodies: Python values, or whole Messages.
+            tx: The transaction in which they are sent.
+            **properties: As Message has them, for bodies that are none.
+        """
+        request = asking.sending_many_to(format_name, bodies, properties, tx, self._driver)
+        return [] if request is None else asking.ids_of(self._driver.ask(request))
+
+    # Other queue managers.
+
+    def links(self) -> list[LinkReport]:
+        """The connections with other queue managers: who is there, and for which destinations."""
+        return asking.links_of(self._driver.ask(ListLinks()))
+
+    def take_offline(self) -> None:
+        """[MS-MQDMPR] 3.1.4.12: ends sessions with other queue managers, and allows no new ones.
+
+        Messages to others wait until it is brought online, or the queue manager starts anew.
+        """
+        self._driver.ask(TakeOffline())
+
+    def bring_online(self) -> None:
+        """[MS-MQDMPR] 3.1.4.13: allows sessions with other queue managers again."""
+        self._driver.ask(BringOnline())
 
     # Transactions.
 

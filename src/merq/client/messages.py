@@ -15,6 +15,7 @@ from merq.model.delivered import Delivered
 from merq.model.message_class import MessageClass
 from merq.model.names import PrivateName, PublicName
 from merq.model.property_types import check_types
+from merq.model.queue import NULL_GUID
 from merq.wire.headers import INFINITE
 from merq.wire.message import UserMessage
 from merq.wire.multiqueue import (
@@ -36,7 +37,7 @@ ACKNOWLEDGE_RECEIVE: Final = 0x0E
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message to be sent. Times are seconds; queues are path names or direct format names.
+    """A message to be sent. Times are seconds; queues are path names or format names.
 
     Attributes:
         body: str, bytes, bool, int, float, UUID, datetime or None.
@@ -46,6 +47,8 @@ class Message:
         dead_letter: Keep a copy in the dead-letter queue when it could not be.
         dead_letter_queue: A queue of this computer for that copy, instead of the system's.
         acknowledge: ACKNOWLEDGE_ARRIVAL, ACKNOWLEDGE_RECEIVE or both, joined by `|`.
+        report_queue: [MS-MQQB] 3.1.5.8.9: the identifier of a queue that is told of each queue
+            manager on the message's way; all 0 is none.
     """
 
     body: Value = None
@@ -63,6 +66,7 @@ class Message:
     app_specific: int = 0
     extension: bytes = b""
     dead_letter_queue: str = ""
+    report_queue: UUID = NULL_GUID
 
     def check(self) -> None:
         """Refuses values of other types than these; their ranges are checked when it is sent.
@@ -94,6 +98,7 @@ _TYPES: Final[dict[str, type]] = {
     "app_specific": int,
     "extension": bytes,
     "dead_letter_queue": str,
+    "report_queue": UUID,
 }
 
 PROPERTIES: Final = tuple(_TYPES)
@@ -231,6 +236,12 @@ class ReceivedMessage:
         if self._view.admin_queue_type != DIRECT:
             return ""
         return f"DIRECT={self._view.admin_queue.decode('utf-16-le', 'surrogatepass')}"
+
+    @property
+    def report_queue(self) -> UUID | None:
+        """The identifier of the queue that is told of its way; None if it is not traced."""
+        header = self._view.decode().debug_header if self._view.traced else None
+        return None if header is None else header.queue_identifier
 
     @property
     def details(self) -> UserMessage:

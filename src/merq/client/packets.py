@@ -9,6 +9,7 @@ from merq.client.messages import PROPERTIES, Message
 from merq.errors import MessageQueueError, NameSyntaxError, WireError
 from merq.hresult import HResult
 from merq.model.body import VT_ARRAY_OF_BYTES, Value, encode_body
+from merq.model.destinations import parse_destination
 from merq.model.names import (
     DirectName,
     FormatName,
@@ -17,6 +18,7 @@ from merq.model.names import (
     parse_direct_name,
     parse_path_name,
 )
+from merq.model.queue import NULL_GUID
 from merq.wire.build import Destination, Outline, Template, build_packet
 from merq.wire.refusing import refusal
 
@@ -24,6 +26,7 @@ PREFIX: Final = "DIRECT="
 TEMPLATES_MAX: Final = 1_000
 """Kinds of messages, by everything but their bodies, that a queue remembers how to build."""
 
+_BY_IDENTIFIER: Final = frozenset({"PRIVATE", "PUBLIC"})
 _PROPERTIES_OF: Final = attrgetter(*PROPERTIES)
 
 
@@ -131,8 +134,8 @@ def outline(
         label=message.label,
         priority=message.priority,
         recoverable=message.recoverable,
-        admin_queue=direct_name(message.admin_queue),
-        response_queue=direct_name(message.response_queue),
+        admin_queue=queue_name(message.admin_queue),
+        response_queue=queue_name(message.response_queue),
         acknowledgments=message.acknowledge,
         positive_journaling=message.journal,
         negative_journaling=message.dead_letter,
@@ -141,6 +144,7 @@ def outline(
         correlation_id=message.correlation_id,
         application_tag=message.app_specific,
         extension=message.extension,
+        report_queue=None if message.report_queue == NULL_GUID else message.report_queue,
     )
 
 
@@ -152,10 +156,16 @@ def destination_of(name: FormatName) -> Destination:
     return name
 
 
-def direct_name(name: str) -> str:
-    """A path name or direct format name as packets carry it."""
+def queue_name(name: str) -> Destination:
+    """A queue that a message names, by path or format name, as packets carry it."""
     if not name:
         return ""
+    if name.partition("=")[0].strip().upper() in _BY_IDENTIFIER:
+        found = parse_destination(name)
+        if len(found) > 1:
+            text = f"{name} is {len(found)} queues; one belongs there"
+            raise MessageQueueError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, text)
+        return destination_of(found[0])
     try:
         if name.upper().startswith(PREFIX):
             return parse_direct_name(name[len(PREFIX) :]).without_prefix()

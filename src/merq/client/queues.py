@@ -18,14 +18,16 @@ from merq.errors import MerqError, MessageQueueError
 from merq.model.body import Value
 from merq.model.queue import OutgoingState, QueueProperties
 from merq.model.selecting import ByLookup, Seek, Selection
-from merq.protocol.application.reports import QueueReport
+from merq.protocol.application.reports import QueueReport, SequenceReport, TransferReport
 from merq.protocol.application.requests import (
     CloseCursor,
     CloseQueue,
     DeleteQueue,
     DescribeQueue,
+    DescribeTransfer,
     Family,
     ListQueues,
+    ListSequences,
     OpenCursor,
     PauseQueue,
     Purge,
@@ -102,6 +104,13 @@ class Queue:
     def transactional(self) -> bool:
         """Whether it takes messages in transactions only."""
         return self.properties.transactional
+
+    def sequences(self) -> list[SequenceReport]:
+        """Who sends transactional messages to it from elsewhere, and how far each of them is.
+
+        At most a thousand, those of which something came last.
+        """
+        return asking.sequences_of(self._driver.ask(ListSequences(self._number)))
 
     def change(self, **properties: Any) -> None:
         """Gives the queue other properties; whether it is transactional stays.
@@ -341,6 +350,10 @@ class OutgoingQueue(Queue):
     def state(self) -> OutgoingState:
         """How far it is with reaching the destination."""
         return self.report.state
+
+    def transfer(self) -> TransferReport:
+        """How far it is with sending: next hops, connection history, what is acknowledged."""
+        return asking.transfer_of(self._driver.ask(DescribeTransfer(self._number)))
 
     def pause(self) -> None:
         """Nothing leaves the queue until it is resumed."""

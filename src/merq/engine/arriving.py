@@ -1,4 +1,4 @@
-"""[MS-MQQB] 3.1.5.6 to 3.1.5.8: messages come from other queue managers.
+"""[MS-MQQB] 3.1.5.6 to 3.1.5.8, 3.1.5.11, 3.1.7.10: messages come from other queue managers.
 
 Everything that came together is one change: what is to be kept is durable, or nothing of it
 happened and it comes again. One such change is under way at a time, so a sequence never goes on
@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from merq.engine import notices, outgoing, records, tracing
-from merq.engine.changes import NO_ENTRY, Answer, ArriveStep, Change, PutManyStep
+from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.departing import Departures
+from merq.engine.filling import Filler
 from merq.engine.incoming import SEQUENCES_MAX, Incoming, identity_of, pack_sequence
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
@@ -80,13 +81,13 @@ class Arrivals:
         self._state = state
         self._departures = departures
         self._found: dict[bytes, Queue] = {}
-        self._run: PutManyStep | None = None
+        self._filler = Filler(state, Change())
         self.forwards = False
 
     def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
         """[MS-MQQB] 3.1.5.8: takes messages; answers when what is to be kept of them is durable."""
         change = Change()
-        self._run = None
+        self._filler = Filler(self._state, change)
         step = ArriveStep()
         touched: dict[Incoming, None] = {}
         ordered: list[Queue] = []
@@ -184,38 +185,17 @@ class Arrivals:
             self._reject(change, view, reason)
             return
         assert queue is not None, "there is a reason otherwise"
-        self._put(change, queue, view, source)
+        self._filler.put(
+            queue,
+            view.packet,
+            view.base_flags & 7,
+            state.source_key(source) | view.message_ordinal,
+            is_recoverable=view.user_flags & _DELIVERY != 0,
+        )
         if view.user_flags & _TELLING:
             notices.arrived(state, change, view)
         if view.traced:
             tracing.report(state, change, view)
-
-    def _put(self, change: Change, queue: Queue, view: MessageView, source: bytes) -> None:
-        """Plans that a message comes into its queue; those in a row are one step."""
-        state, packet, entries = self._state, view.packet, change.entries
-        lookup_id = state.numbers.lookup_id(view.base_flags & 7, change)
-        run = self._run
-        is_recoverable = view.user_flags & _DELIVERY != 0
-        if (
-            run is None
-            or run.queue is not queue
-            or (run.entry != NO_ENTRY) != is_recoverable
-            or (is_recoverable and len(entries) != run.entry + len(run.packets))
-        ):
-            entry = len(entries) if is_recoverable else NO_ENTRY
-            self._run = run = PutManyStep(queue, state.now, [], [], 0, entry, 0)
-            run.keys = []
-            change.steps.append(run)
-        assert run.keys is not None, "they are of others"
-        if is_recoverable:
-            entries.append(records.put(queue.properties.number, state.now, lookup_id, packet))
-        size = len(packet)
-        run.lookup_ids.append(lookup_id)
-        run.packets.append(packet)
-        run.keys.append(state.source_key(source) | view.message_ordinal)
-        run.size += size
-        queue.staged_bytes += size
-        state.taken_bytes += size
 
     def _sequence(self, change: Change, arrival: Arrival) -> Incoming:
         """The sequence of a message, and where its sender is."""

@@ -1,4 +1,4 @@
-"""[MS-MQQB] 3.1.5.5, 3.1.5.6, 3.1.5.7, 3.1.7.1: messages leave for other queue managers.
+"""[MS-MQQB] 3.1.1.6.2, 3.1.5.5 to 3.1.5.7, 3.1.7.1, 3.1.7.16: messages leave for other queue managers.
 
 What is to be sent is handed out in order. A message stays in its outgoing queue until the other
 side has it: a session acknowledgment ends express and recoverable ones, an OrderAck transactional
@@ -166,6 +166,17 @@ class Departures:
         waiting = transfer.unordered
         while waiting and queue.positions.get(waiting[0].lookup_id) is None:
             waiting.popleft()
+
+    def count_under_way(self, queue: Queue) -> int:
+        """How many messages were transmitted and are not acknowledged for good."""
+        transfer = queue.transfer
+        assert transfer is not None, "only outgoing queues send"
+        passed = sum(
+            queue.positions.count_up_to(sent)
+            for lane, sent in enumerate(transfer.sent_up_to)
+            if sent >> _LANE_SHIFT == lane
+        )
+        return max(0, passed - len(transfer.awaiting_final))
 
     def trace(self, packets: Iterable[bytes], next_hop: str) -> None:
         """[MS-MQQB] 3.1.7.1.7: messages that are traced leave for the next hop."""

@@ -238,6 +238,18 @@ class QueueManager:
         """[MS-MQDMPR] 3.1.7.1.27: a message to where names lead; answers its id."""
         self.senders.send_to(request, destinations, transaction, dead_letter)
 
+    def send_many_to(
+        self,
+        request: int,
+        name: FormatName,
+        packets: Sequence[bytes],
+        transaction: int = 0,
+        *,
+        dead_letter: str = "",
+    ) -> None:
+        """[MS-MQDMPR] 3.1.7.1.27: messages to where a name leads; answers as `send` does."""
+        self.senders.send_many_to(request, name, packets, transaction, dead_letter)
+
     def receive(  # noqa: PLR0913 - a receive has these
         self,
         request: int,

@@ -1,7 +1,7 @@
 """What the queue manager writes about messages: journals, dead-letter queues, acknowledgments.
 
-[MS-MQDMPR] 3.1.1.12 says who asked for what, [MS-MQQB] 3.1.7.2.1, 3.1.7.15 what an administration
-acknowledgment says.
+[MS-MQDMPR] 3.1.1.12 says who asked for what, [MS-MQQB] 3.1.7.2, 3.1.7.15, 3.1.7.17 what
+acknowledgments say.
 """
 
 from __future__ import annotations

@@ -282,6 +282,17 @@ class PositionList:
                         return found
         return found
 
+    def count_up_to(self, lookup_id: int) -> int:
+        """How many messages of the same priority are at this place or before it."""
+        lane = self._lanes[lookup_id >> _LANE_SHIFT]
+        index = lane.index_of(lookup_id)
+        if index < 0:
+            return 0
+        found = sum(len(each.ids) - each.deleted for each in lane.blocks[:index])
+        block = lane.blocks[index]
+        rows = bisect_right(block.ids, lookup_id)
+        return found + rows - block.states.count(DELETED, 0, rows)
+
     def set_state(self, lookup_id: int, state: int) -> None:
         """Makes a message available, locked or pending to be purged."""
         assert state != DELETED, "messages are removed by remove()"

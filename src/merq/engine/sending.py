@@ -62,7 +62,48 @@ class Senders:
         total = sum(map(len, packets)) + added * len(packets)
         self._check_room(queue, total, len(packets))
         within = self._within(transaction, len(packets))
+        self._put_all(request, Change(), queue, views, total, within, note)
+
+    def send_many_to(
+        self,
+        request: int,
+        name: FormatName,
+        packets: Sequence[bytes],
+        transaction: int = 0,
+        dead_letter: str = "",
+    ) -> None:
+        """[MS-MQDMPR] 3.1.7.1.27: messages to where a name leads, all or none; answers as `send`.
+
+        Each has an id of its own, unlike the copies of `send_to`.
+        """
+        self._refuse_unreachable([name], transaction)
+        queue, ours = outgoing.local_queue(self._state, name)
+        if ours:
+            assert queue is not None, "it was looked at before"
+            self.send(request, queue, packets, transaction, dead_letter)
+            return
+        added = TRANSACTION_HEADER_SIZE if transaction else 0
+        views = [_checked(packet, added) for packet in packets]
+        note = self._note(dead_letter)
+        total = sum(map(len, packets)) + added * len(packets)
+        self._check_room(None, total, len(packets))
+        within = self._within(transaction, len(packets))
         change = Change()
+        target = outgoing.reach(self._state, change, name)
+        assert target is not None, "it is not one of ours"
+        self._put_all(request, change, target, views, total, within, note)
+
+    def _put_all(
+        self,
+        request: int,
+        change: Change,
+        queue: Queue,
+        views: list[MessageView],
+        total: int,
+        within: Transaction | None,
+        note: Note | None,
+    ) -> None:
+        """Messages into one queue, when everything was looked at."""
         ids = b""
         if within is None and note is None and _is_plain(queue, views):
             ids = self._send_plain(change, queue, views, total)
@@ -275,13 +316,18 @@ def check_use(queue: Queue, *, transaction: int) -> None:
 
 
 def _is_plain(queue: Queue, views: list[MessageView]) -> bool:
-    """Whether nobody wants to know of these messages but who receives them, and all are alike."""
-    if queue.properties.kind is not QueueKind.PRIVATE:
+    """Whether nobody wants to know of these messages but who receives them, and all are alike.
+
+    Of messages to other queue managers nobody wants to know before they are there.
+    """
+    kind = queue.properties.kind
+    if kind is not QueueKind.PRIVATE and kind is not QueueKind.OUTGOING:
         return False
     delivery = views[0].user_flags & _DELIVERY
+    telling = _TELLING if kind is QueueKind.PRIVATE else 0
     for view in views:
         flags = view.user_flags
-        if flags & _TELLING or flags & _DELIVERY != delivery:
+        if flags & telling or flags & _DELIVERY != delivery:
             return False
     return True
 

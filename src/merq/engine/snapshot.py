@@ -1,5 +1,7 @@
 """The state as sections of a checkpoint, and back. Express messages are not in it.
 
+What [MS-MQQB] 3.1.1.3.2 wants to survive is here, in the packets and in the log.
+
 | kind | data |
 |---|---|
 | 1 QUEUES | each queue's properties as JSON, one a line, owners before what they own |

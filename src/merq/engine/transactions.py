@@ -7,7 +7,6 @@ prepared first: it then survives a restart, and ends as it is told.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, assert_never
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from merq.engine.changes import (
     PrepareStep,
     ResolveStep,
 )
+from merq.engine.filling import Filler
 from merq.engine.positions import LOCKED, PURGE_PENDING
 from merq.engine.queue import NO_NOTE
 from merq.engine.reading import ByCursor
@@ -40,6 +40,9 @@ from merq.wire.build import TransactionPlace, in_transaction
 from merq.wire.view import MessageView
 
 IDENTIFIER_MASK: Final = (1 << 20) - 1
+_JOURNALING: Final = 3 << 8
+"""[MS-MQMQ] 2.2.19.2: negative and positive journaling, in UserHeader.Flags."""
+
 OPERATIONS_MAX: Final = 1_000_000
 """Sends, receives and moves in one transaction."""
 
@@ -165,21 +168,13 @@ class Transactions:
         sends = [each for each in transaction.operations if isinstance(each, Sending)]
         lifetime = sends[0].view.time_to_be_received if sends else 0
         count = 0
+        filler = Filler(self._state, change)
         for operation in transaction.operations:
             match operation:
                 case Sending():
                     count += 1
-                    place = TransactionPlace(
-                        sequence_id=transaction.number,
-                        sequence_number=count,
-                        previous_sequence_number=count - 1,
-                        identifier=transaction.number & IDENTIFIER_MASK,
-                        is_first=count == 1,
-                        is_last=count == len(sends),
-                    )
-                    if operation.queue.transfer is not None:
-                        place = self._in_sequence(operation, place)
-                    self._send(change, operation, place, lifetime)
+                    place = self._place(transaction, operation, count, len(sends))
+                    self._send(change, filler, operation, place, lifetime)
                 case Receiving():
                     self._receive(change, operation)
                 case Moving():
@@ -252,20 +247,35 @@ class Transactions:
                     f"{path} was deleted; the transaction cannot commit, abort it",
                 )
 
-    def _in_sequence(self, operation: Sending, place: TransactionPlace) -> TransactionPlace:
-        """[MS-MQQB] 3.1.1.5: the place of a message to another queue manager, for good."""
-        sequence_id, number = outgoing.next_place(self._state, operation.queue, operation.size)
-        view = operation.view
-        return replace(
-            place,
+    def _place(
+        self, transaction: Transaction, operation: Sending, count: int, total: int
+    ) -> TransactionPlace:
+        """[MS-MQQB] 3.1.1.5: the place of a message in its transaction.
+
+        One to another queue manager gets its place in the sequence too, for good.
+        """
+        sequence_id, number = transaction.number, count
+        is_final_wanted = False
+        if operation.queue.transfer is not None:
+            sequence_id, number = outgoing.next_place(self._state, operation.queue, operation.size)
+            is_final_wanted = operation.view.user_flags & _JOURNALING != 0
+        return TransactionPlace(
             sequence_id=sequence_id,
             sequence_number=number,
             previous_sequence_number=number - 1,
-            final_ack_required=view.positive_journaling or view.negative_journaling,
+            identifier=transaction.number & IDENTIFIER_MASK,
+            is_first=count == 1,
+            is_last=count == total,
+            final_ack_required=is_final_wanted,
         )
 
     def _send(
-        self, change: Change, operation: Sending, place: TransactionPlace, lifetime: int
+        self,
+        change: Change,
+        filler: Filler,
+        operation: Sending,
+        place: TransactionPlace,
+        lifetime: int,
     ) -> None:
         state, queue, view = self._state, operation.queue, operation.view
         # All messages of a transaction live as long as the first of them, as MSMQ has it.
@@ -275,7 +285,12 @@ class Transactions:
         state.unstage(queue, operation.size)
         if queue.is_outgoing and queue.number not in state.queues:
             state.plan_queue(change, queue.properties, queue)
-        notices.put_packet(state, change, queue, packet, 0, recoverable=True, note=operation.note)
+        if operation.note is None:
+            key = state.source_key(state.source) | operation.ordinal
+            filler.put(queue, packet, 0, key, is_recoverable=True)
+        else:
+            note = operation.note
+            notices.put_packet(state, change, queue, packet, 0, recoverable=True, note=note)
         if (view.positive_journaling or view.acknowledgments) and not queue.is_outgoing:
             notices.arrived(state, change, MessageView(packet))
 

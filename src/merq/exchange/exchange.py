@@ -18,6 +18,7 @@ from merq.exchange.routes import NULL_GUID, Peers
 from merq.exchange.settings import ExchangeSettings
 from merq.exchange.switchboard import Fact, Switchboard
 from merq.host import Host
+from merq.protocol.application.reports import LinkReport
 from merq.protocol.binary.session import Session, SessionState
 
 
@@ -72,6 +73,15 @@ class Exchange:
     def links(self) -> list[Link]:
         """All links."""
         return self._board.links()
+
+    @property
+    def open_count(self) -> int:
+        """How many sessions are open."""
+        return sum(link.is_open for link in self._board.links())
+
+    def reports(self) -> list[LinkReport]:
+        """All connections, and what each is for."""
+        return [link.report() for link in self._board.links()]
 
     def take_dialing(self) -> list[Link]:
         """Links that are to be connected."""

@@ -118,7 +118,7 @@ class Inbound:
     # OrderAcks.
 
     def _schedule(self, incoming: Incoming, now: float) -> None:
-        """[MS-MQQB] 3.1.5.8.6: the order ack send timer, and when it is started again."""
+        """[MS-MQQB] 3.1.2.7, 3.1.5.8.6: the order ack send timer, and when it starts again."""
         settings = self._board.settings
         told = self._told.get(incoming)
         if told is None:

@@ -28,7 +28,7 @@ ROUTING_DATA: Final = "RoutingDataNotAvailable"
 
 
 class Line:
-    """The way out of one outgoing queue.
+    """[MS-MQQB] 3.1.1.3.1.3: the way out of one outgoing queue, by the next hop.
 
     Attributes:
         link: The connection that it uses, open or not.

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import islice
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from merq.engine.queue import Queue
+from merq.protocol.application.reports import LinkReport
 from merq.protocol.binary.session import NULL_GUID, Session
 
 BATCH: Final = 64
 """Messages that one queue sends before it is the turn of the next."""
 
 BATCH_BYTES: Final = 256 << 10
+
+QUEUES_TOLD_MAX: Final = 10
+"""Outgoing queues of a connection whose names people are told."""
 
 
 class Token(NamedTuple):
@@ -117,3 +122,17 @@ class Link:
         outbox, self.outbox = self.outbox, []
         self.outbox_bytes = 0
         return outbox
+
+    def report(self) -> LinkReport:
+        """What it is and what it is for, for people."""
+        first = islice(self.queues, QUEUES_TOLD_MAX)
+        return LinkReport(
+            address=self.address,
+            queue_manager=self.remote_guid,
+            ours=self.is_outgoing,
+            secure=self.is_secure,
+            open=self.is_open,
+            queues=tuple(each.properties.path_name for each in first),
+            queue_count=len(self.queues),
+            unacknowledged=0 if self.session is None else self.session.waiting,
+        )

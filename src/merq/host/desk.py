@@ -14,18 +14,20 @@ from merq.engine.cursor import Cursor
 from merq.engine.manager import QueueManager
 from merq.engine.reading import ByCursor, Selector
 from merq.errors import MessageQueueError
-from merq.host import reporting
+from merq.host import reporting, transfers
 from merq.host.host import Host
 from merq.host.reporting import Hall
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
 from merq.model.destinations import parse_destination
+from merq.model.names import FormatName
 from merq.model.selecting import AtCursor
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import (
     AskStatus,
     AskWhy,
     Begin,
+    BringOnline,
     Cancel,
     ChangeQueue,
     CloseCursor,
@@ -34,13 +36,16 @@ from merq.protocol.application.requests import (
     CreateSubqueue,
     DeleteQueue,
     DescribeQueue,
+    DescribeTransfer,
     End,
     Ending,
     EndPrepared,
     EndReceive,
     FindQueue,
+    ListLinks,
     ListPrepared,
     ListQueues,
+    ListSequences,
     Move,
     OpenCursor,
     OpenQueue,
@@ -51,7 +56,9 @@ from merq.protocol.application.requests import (
     Request,
     ResumeQueue,
     Send,
+    SendManyTo,
     SendTo,
+    TakeOffline,
 )
 
 CURSORS_MAX: Final = 10_000
@@ -93,6 +100,7 @@ class Desk:
             EndReceive: self._end_receive,
             Cancel: self._cancel,
             SendTo: self._send_to,
+            SendManyTo: self._send_many_to,
             Move: self._move,
             Begin: self._begin,
             End: self._end,
@@ -109,6 +117,11 @@ class Desk:
             ListQueues: self._list_queues,
             PauseQueue: self._pause_queue,
             ResumeQueue: self._resume_queue,
+            DescribeTransfer: self._describe_transfer,
+            ListSequences: self._list_sequences,
+            ListLinks: self._list_links,
+            TakeOffline: self._take_offline,
+            BringOnline: self._bring_online,
             OpenQueue: self._open_queue,
             CloseQueue: self._close_queue,
             OpenCursor: self._open_cursor,
@@ -185,17 +198,22 @@ class Desk:
         return PENDING
 
     def _send_to(self, number: int, request: SendTo) -> Reply:
-        destinations = []
-        for text, packet in request.destinations:
-            names = parse_destination(text)
-            if len(names) != 1:
-                raise MessageQueueError(
-                    HResult.MQ_ERROR_ILLEGAL_FORMATNAME,
-                    f"{text} is {len(names)} destinations; each copy has one",
-                )
-            destinations.append((names[0], packet))
+        destinations = [
+            (_only_destination(text, "each copy has one"), packet)
+            for text, packet in request.destinations
+        ]
         transaction = self._within(request.transaction)
         self._engine.send_to(number, destinations, transaction, dead_letter=request.dead_letter)
+        return PENDING
+
+    def _send_many_to(self, number: int, request: SendManyTo) -> Reply:
+        self._engine.send_many_to(
+            number,
+            _only_destination(request.name, "messages that are sent at once have one"),
+            request.packets,
+            self._within(request.transaction),
+            dead_letter=request.dead_letter,
+        )
         return PENDING
 
     def _read(self, number: int, request: Read) -> Reply:
@@ -364,6 +382,25 @@ class Desk:
         self._engine.resume(request.queue)
         return None
 
+    # The way to other queue managers.
+
+    def _describe_transfer(self, _number: int, request: DescribeTransfer) -> Reply:
+        return transfers.transfer(self._engine, self._engine.queue(request.queue))
+
+    def _list_sequences(self, _number: int, request: ListSequences) -> Reply:
+        return transfers.sequences(self._engine.state, self._engine.queue(request.queue))
+
+    def _list_links(self, _number: int, _request: ListLinks) -> Reply:
+        return self._hall.sessions.reports()
+
+    def _take_offline(self, _number: int, _request: TakeOffline) -> Reply:
+        self._engine.take_offline()
+        return None
+
+    def _bring_online(self, _number: int, _request: BringOnline) -> Reply:
+        self._engine.bring_online()
+        return None
+
     # Opening.
 
     def _own(self, handle: int) -> int:
@@ -430,3 +467,13 @@ class Desk:
 
     def _ask_why(self, _number: int, request: AskWhy) -> Reply:
         return reporting.sightings(self._engine.state, request.message_id)
+
+
+def _only_destination(text: str, wanted: str) -> FormatName:
+    """The one name that a text is."""
+    names = parse_destination(text)
+    if len(names) != 1:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_ILLEGAL_FORMATNAME, f"{text} is {len(names)} destinations; {wanted}"
+        )
+    return names[0]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from merq.engine import notices
 from merq.engine.administration import FIRST_PRIVATE_NUMBER
@@ -15,13 +15,43 @@ from merq.engine.work import Sending
 from merq.errors import StoreError
 from merq.host.host import Host
 from merq.model.queue import QueueKind
-from merq.protocol.application.reports import QueueReport, Sighting, Status, Whereabouts
+from merq.protocol.application.reports import (
+    LinkReport,
+    QueueReport,
+    Sighting,
+    Status,
+    Whereabouts,
+)
 from merq.protocol.application.requests import Family
 from merq.wire.queues import DIRECT
 from merq.wire.view import MessageView
 
 ACKNOWLEDGMENTS_SEARCHED_MAX: Final = 10_000
 """Messages of an administration queue that are looked at for acknowledgments about a message."""
+
+
+class Sessions(Protocol):
+    """Who has the sessions with other queue managers."""
+
+    @property
+    def open_count(self) -> int:
+        """How many are open."""
+
+    def reports(self) -> list[LinkReport]:
+        """All connections, and what each is for."""
+
+
+class NoSessions:
+    """A queue manager that speaks to no other."""
+
+    @property
+    def open_count(self) -> int:
+        """None is open."""
+        return 0
+
+    def reports(self) -> list[LinkReport]:
+        """There are none."""
+        return []
 
 
 @dataclass(slots=True)
@@ -31,11 +61,13 @@ class Hall:
     Attributes:
         started: When the queue manager was started, in seconds since 1970.
         connections: How many clients there are.
+        sessions: Those with other queue managers.
     """
 
     version: str = ""
     started: int = 0
     connections: int = 0
+    sessions: Sessions = field(default_factory=NoSessions)
 
 
 def status(host: Host, hall: Hall) -> Status:
@@ -63,6 +95,8 @@ def status(host: Host, hall: Hall) -> Status:
         prepared=len(engine.transactions.prepared()),
         connections=hall.connections,
         readers=sum(len(each.waiting) for each in queues),
+        online=state.connection_active,
+        sessions=hall.sessions.open_count,
     )
 
 
@@ -150,7 +184,7 @@ def _seen(
     return [
         Sighting(
             queue=queue.properties.path_name,
-            whereabouts=_whereabouts(queue, place, kept=note.kept),
+            whereabouts=_whereabouts(state, queue, place, view, kept=note.kept),
             lookup_id=place.lookup_id,
             arrived=arrival,
             sent=view.sent_time,
@@ -163,7 +197,9 @@ def _seen(
     ]
 
 
-def _whereabouts(queue: Queue, place: Place, *, kept: bool) -> Whereabouts:
+def _whereabouts(
+    state: State, queue: Queue, place: Place, view: MessageView, *, kept: bool
+) -> Whereabouts:
     number = queue.number
     if number == notices.JOURNAL_NUMBER or queue.properties.kind is QueueKind.JOURNAL:
         return Whereabouts.JOURNAL
@@ -173,7 +209,15 @@ def _whereabouts(queue: Queue, place: Place, *, kept: bool) -> Whereabouts:
         return Whereabouts.LOCKED
     if place.state != AVAILABLE:
         return Whereabouts.LEAVING
-    return Whereabouts.OUTGOING if queue.is_outgoing else Whereabouts.WAITING
+    if queue.transfer is None:
+        return Whereabouts.WAITING
+    if place.lookup_id in queue.transfer.awaiting_final:
+        return Whereabouts.UNREAD
+    if not queue.transfer.holds(place.lookup_id):
+        return Whereabouts.OUTGOING
+    # [MS-MQQB] 3.1.5.6: order acknowledgments are for who began the sequence.
+    is_ordered = view.transactional and view.source_queue_manager == state.guid
+    return Whereabouts.UNORDERED if is_ordered else Whereabouts.TRANSMITTED
 
 
 def _destination(view: MessageView) -> str:

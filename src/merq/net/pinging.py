@@ -11,7 +11,7 @@ from merq.wire.ping import PING_SIZE, Ping, PingFlags
 from merq.wire.reader import Reader
 
 PING_RESPONSE_S: Final = 1.0
-"""[MS-MQQB] 3.1.2.9: how long an answer is waited for, always."""
+"""[MS-MQQB] 3.1.2.9, 3.1.6.8: how long an answer is waited for, always."""
 
 
 def _parse(data: bytes) -> Ping:

@@ -154,8 +154,9 @@ class Service:
         self._keeper = Keeper(host, reception, listeners.flush, self._fail)
         listeners.keeper = self._keeper
         self._linking = self._link(host, reception, listeners)
-        await listeners.listen(context)
+        # Applications come last: nobody is served by a service that cannot start.
         await self._linking.listen()
+        await listeners.listen(context)
         self.tcp_port = listeners.tcp_port
         state = host.engine.state
         sockets = self._linking.settings

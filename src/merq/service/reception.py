@@ -147,7 +147,6 @@ class Reception:
     """Everybody who is connected.
 
     Attributes:
-        exchange: Shares the queue manager, for messages of other queue managers.
         dirty: Connections that have something to be written, or are to be closed.
         unfinished: Connections that have asked for more than was carried out in one turn.
     """
@@ -171,12 +170,22 @@ class Reception:
         self._now = 0.0
         self._lost: OrderedDict[UUID, _Lost] = OrderedDict()
         self._count = 0
-        self.exchange: Exchange | None = None
+        self._exchange: Exchange | None = None
         self.dirty: dict[Connection, None] = {}
         self.unfinished: dict[Connection, None] = {}
 
     def __len__(self) -> int:
         return len(self._connections)
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """Shares the queue manager, for messages of other queue managers."""
+        return self._exchange
+
+    @exchange.setter
+    def exchange(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._hall.sessions = exchange
 
     # Coming and going.
 
@@ -329,16 +338,16 @@ class Reception:
         """Lets the host write what is to be written, and gives the answers that are due."""
         if now is not None:
             self._now = now
-            if self.exchange is not None:
-                self.exchange.go_on(now)
+            if self._exchange is not None:
+                self._exchange.go_on(now)
         while answers := self._host.perform():  # who is told something may leave more to do
             self.take(answers)
 
     def take(self, answers: list[Answer]) -> None:
         """Gives answers to who asked."""
         for answer in answers:
-            if self.exchange is not None and self.exchange.is_ours(answer):
-                self.exchange.take(answer, self._now)
+            if self._exchange is not None and self._exchange.is_ours(answer):
+                self._exchange.take(answer, self._now)
                 continue
             connection = self._connections.get(answer.request >> NUMBER_BITS)
             if connection is None:

@@ -1,19 +1,26 @@
 """Making UserMessage packets, fast: what applications send and what notices need.
 
-`wire.message` can write any packet. This writes the common ones, with direct or private names, a
-TransactionHeader or none, and no security, in one pass; what comes out is what `UserMessage.pack`
-would give.
+`wire.message` can write any packet. This writes the common ones, with direct or private names, with
+a TransactionHeader, a DebugHeader or neither, and no security, in one pass; what comes out is what
+`UserMessage.pack` would give.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
 
 from merq.errors import WireError
 from merq.model.names import PrivateName, PublicName
-from merq.wire.headers import INFINITE, PACKET_SIZE_MAX, SIGNATURE, VERSION
+from merq.wire.headers import (
+    DEBUG_QUEUE_PUBLIC,
+    INFINITE,
+    PACKET_SIZE_MAX,
+    SIGNATURE,
+    VERSION,
+)
 from merq.wire.multiqueue import (
     ADMIN_ID,
     DESTINATION_ID,
@@ -48,6 +55,7 @@ _PROPERTIES: Final = struct.Struct("<BBH20sIIIIIIII")
 TRANSACTION_HEADER_SIZE: Final = _TRANSACTION.size
 """What joining a transaction adds to a packet."""
 
+_DEBUG: Final = struct.Struct("<HH16s")
 _STAMP: Final = struct.Struct("<II")
 _U32: Final = struct.Struct("<I")
 _TIMES: Final = struct.Struct("<IIII")
@@ -55,13 +63,14 @@ _HEAD: Final = struct.Struct("<HII")
 _NULL_GUID: Final = bytes(16)
 _FILLING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 
+_DEBUG_FLAG: Final = 1 << 5
+_TRACE_FLAG: Final = 1 << 8
 _PROPERTIES_FLAG: Final = 1 << 21
 _TRANSACTION_FLAG: Final = 1 << 20
 _MULTI_QUEUE_FLAG: Final = 1 << 23
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionPlace:
+class TransactionPlace(NamedTuple):
     """[MS-MQMQ] 2.2.20.5: where in its sequence and transaction a message stands."""
 
     sequence_id: int
@@ -84,6 +93,8 @@ class Outline:
     Attributes:
         destinations: All queues that get a copy, if there are several, as MultiQueueFormatHeader
             has them.
+        report_queue: [MS-MQMQ] 2.2.20.8: the identifier of the queue that is told of each hop of
+            the message; None if nobody is.
     """
 
     destination: Destination
@@ -108,6 +119,7 @@ class Outline:
     extension: bytes = b""
     transaction: TransactionPlace | None = None
     destinations: tuple[Destination, ...] = ()
+    report_queue: UUID | None = None
 
 
 def build_packet(outline: Outline) -> bytes:
@@ -135,6 +147,10 @@ def build_packet(outline: Outline) -> bytes:
         priority = 0
         names += _transaction(outline.transaction)
     properties = _properties(outline)
+    base_flags = priority
+    if outline.report_queue is not None:
+        base_flags |= _DEBUG_FLAG | _TRACE_FLAG
+        properties += _DEBUG.pack(DEBUG_QUEUE_PUBLIC, 0, outline.report_queue.bytes_le)
     if outline.destinations:
         flags |= _MULTI_QUEUE_FLAG
         properties += _multi_queue(outline)
@@ -147,7 +163,7 @@ def build_packet(outline: Outline) -> bytes:
     fixed = _FIXED.pack(
         VERSION,
         0,
-        priority,
+        base_flags,
         SIGNATURE,
         size,
         outline.time_to_reach_queue,

@@ -381,7 +381,7 @@ def test_a_sender_learns_what_became_of_its_message_in_the_end(
         ({}, False),
         ({"positive_journaling": True}, True),
         ({"negative_journaling": True}, True),
-        ({"transaction": replace(place(1), final_ack_required=True)}, True),
+        ({"transaction": place(1)._replace(final_ack_required=True)}, True),
     ],
 )
 @pytest.mark.spec("MS-MQQB 3.1.7.2.2")

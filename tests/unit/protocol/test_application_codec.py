@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kit.application import ASKED_AS_JSON, picture, requests, results
 from merq.errors import MessageQueueError, ReceiveTimeout, WireError
 from merq.hresult import HResult
-from merq.protocol.application import codec
+from merq.protocol.application import batches, codec
 from merq.protocol.application.codec import (
     decode_request,
     decode_result,
@@ -74,7 +74,8 @@ def test_every_answer_comes_out_as_it_went_in(result: Result, number: int) -> No
 
 
 def test_the_strategies_know_every_request() -> None:
-    by_hand = {"Send", "Read", "EndReceive", "Cancel", "SendTo", "Begin", "End", "AskWhy"}
+    by_hand = {"Send", "Read", "EndReceive", "Cancel", "SendTo", "SendManyTo", "Begin", "End"}
+    by_hand |= {"AskWhy"}
     assert {each.__name__ for each in get_args(Request)} == by_hand | {
         each.__name__ for each in ASKED_AS_JSON
     }
@@ -154,14 +155,20 @@ def test_any_greeting_is_understood_or_a_wire_error(kind: Kind, body: object) ->
         (Kind.WELCOME, 0, b"", "kind"),
         (200, 0, b"", "kind"),
         (Kind.SEND, 0, b"", "body"),
-        (Kind.SEND, 0, codec._SEND.pack(1, 0, 0, 0, 0, 0), "count"),
-        (Kind.SEND, 0, codec._SEND.pack(1, 100_001, 0, 0, 0, 0), "count"),
-        (Kind.SEND, 0, codec._SEND.pack(1, 2, 0, 0, 0, 0) + bytes(4), "body"),
-        (Kind.SEND, 0, codec._SEND.pack(1, 1, 0, 0, 0, 0) + b"\x05\0\0\0abc", "lengths"),
-        (Kind.SEND, 0, codec._SEND.pack(1, 1, 0, 0, 1, 0) + b"\0\0\0\0\xff", "text"),
-        (Kind.SEND_TO, 0, codec._SEND_TO.pack(0, 0, 0, 0), "count"),
-        (Kind.SEND_TO, 0, codec._SEND_TO.pack(0, 1001, 0, 0), "count"),
-        (Kind.SEND_TO, 0, codec._SEND_TO.pack(0, 1, 0, 0), "body"),
+        (Kind.SEND, 0, batches._SEND.pack(1, 0, 0, 0, 0, 0), "count"),
+        (Kind.SEND, 0, batches._SEND.pack(1, 100_001, 0, 0, 0, 0), "count"),
+        (Kind.SEND, 0, batches._SEND.pack(1, 2, 0, 0, 0, 0) + bytes(4), "body"),
+        (Kind.SEND, 0, batches._SEND.pack(1, 1, 0, 0, 0, 0) + b"\x05\0\0\0abc", "lengths"),
+        (Kind.SEND, 0, batches._SEND.pack(1, 1, 0, 0, 1, 0) + b"\0\0\0\0\xff", "text"),
+        (Kind.SEND_TO, 0, batches._SEND_TO.pack(0, 0, 0, 0), "count"),
+        (Kind.SEND_TO, 0, batches._SEND_TO.pack(0, 1001, 0, 0), "count"),
+        (Kind.SEND_TO, 0, batches._SEND_TO.pack(0, 1, 0, 0), "body"),
+        (Kind.SEND_MANY_TO, 0, bytes(15), "body"),
+        (Kind.SEND_MANY_TO, 0, batches._SEND_MANY_TO.pack(0, 0, 0, 0), "count"),
+        (Kind.SEND_MANY_TO, 0, batches._SEND_MANY_TO.pack(0, 100_001, 0, 0), "count"),
+        (Kind.SEND_MANY_TO, 0, batches._SEND_MANY_TO.pack(0, 1, 0, 9) + bytes(8), "body"),
+        (Kind.SEND_MANY_TO, 0, batches._SEND_MANY_TO.pack(0, 1, 0, 1) + b"\0\0\0\0\xff", "text"),
+        (Kind.SEND_MANY_TO, 0, batches._SEND_MANY_TO.pack(0, 1, 0, 0) + b"\5\0\0\0ab", "lengths"),
         (Kind.READ, 0x08, codec._READ.pack(1, 0, 0, 0, 0, 0, 0), "flags"),
         (Kind.READ, 0x20, codec._READ.pack(1, 0, 0, 0, 0, 0, 0), "flags"),
         (Kind.READ, 0x10, codec._READ.pack(1, 0, 0, 5, 0, 0, 0), "flags"),
@@ -202,6 +209,8 @@ def test_what_is_no_request_says_where_it_is_wrong(
         (Kind.MESSAGES, codec.ALONE, b"\0\0\0\0"),
         (Kind.TOLD, 0, b"3"),
         (Kind.TOLD, 0, b'{"weather":{}}'),
+        (Kind.TOLD, 0, b'{"transfer":{}}'),
+        (Kind.TOLD, 0, b'{"links":[{"queues":"none"}]}'),
         (Kind.FAILED, 0, b"x"),
         (Kind.ASK, 0, b""),
     ],
@@ -289,7 +298,7 @@ def test_a_numbered_hello_is_none() -> None:
 
 
 def test_a_request_can_have_as_many_messages_as_it_may() -> None:
-    many = Send(1, [b"x"] * codec.MESSAGES_MAX)
+    many = Send(1, [b"x"] * batches.MESSAGES_MAX)
     found = decode_request(only_frame(encode_request(1, many)))
     assert isinstance(found, Send)
-    assert len(found.packets) == codec.MESSAGES_MAX
+    assert len(found.packets) == batches.MESSAGES_MAX

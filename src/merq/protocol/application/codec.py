@@ -24,12 +24,34 @@ from merq.model.selecting import (
     Seek,
     Selection,
 )
+from merq.protocol.application.batches import (
+    MESSAGES_MAX,
+    decode_send,
+    decode_send_many_to,
+    decode_send_to,
+    encode_send,
+    encode_send_many_to,
+    encode_send_to,
+    need,
+    need_no_more,
+    need_within,
+    text_of,
+)
 from merq.protocol.application.frames import HEADER_SIZE, Frame, Kind, frame
-from merq.protocol.application.reports import QueueReport, Result, Sighting, Status
+from merq.protocol.application.reports import (
+    LinkReport,
+    QueueReport,
+    Result,
+    SequenceReport,
+    Sighting,
+    Status,
+    TransferReport,
+)
 from merq.protocol.application.requests import (
     AskStatus,
     AskWhy,
     Begin,
+    BringOnline,
     Cancel,
     ChangeQueue,
     CloseCursor,
@@ -38,13 +60,16 @@ from merq.protocol.application.requests import (
     CreateSubqueue,
     DeleteQueue,
     DescribeQueue,
+    DescribeTransfer,
     End,
     Ending,
     EndPrepared,
     EndReceive,
     FindQueue,
+    ListLinks,
     ListPrepared,
     ListQueues,
+    ListSequences,
     Move,
     OpenCursor,
     OpenQueue,
@@ -55,21 +80,14 @@ from merq.protocol.application.requests import (
     Request,
     ResumeQueue,
     Send,
+    SendManyTo,
     SendTo,
+    TakeOffline,
 )
 from merq.protocol.application.values import from_plain, parse_json, to_json
 
-MESSAGES_MAX: Final = 100_000
-"""Messages in one frame."""
-
-DESTINATIONS_MAX: Final = 1_000
-"""Destinations in one frame."""
-
 ID_SIZE: Final = 20
 
-_SEND: Final = Struct("<IIQQHH")  # queue, count, transaction, handle, dead letter's length, 0
-_SEND_TO: Final = Struct("<QIHH")  # transaction, count, dead letter's length, 0
-_COPY: Final = Struct("<IHH")  # packet's length, name's length, 0
 _READ: Final = Struct("<IIIIQQQ")  # queue, most, most bytes, place, transaction, handle, value
 _END_RECEIVE: Final = Struct("<II")  # queue, count
 _TRANSACT: Final = Struct("<Q")
@@ -103,6 +121,7 @@ _ASKS: Final = {
     for each in (
         AskStatus,
         AskWhy,
+        BringOnline,
         ChangeQueue,
         CloseCursor,
         CloseQueue,
@@ -110,10 +129,13 @@ _ASKS: Final = {
         CreateSubqueue,
         DeleteQueue,
         DescribeQueue,
+        DescribeTransfer,
         EndPrepared,
         FindQueue,
+        ListLinks,
         ListPrepared,
         ListQueues,
+        ListSequences,
         Move,
         OpenCursor,
         OpenQueue,
@@ -121,6 +143,7 @@ _ASKS: Final = {
         Prepare,
         Purge,
         ResumeQueue,
+        TakeOffline,
     )
 }
 _ASK_NAMES: Final = {kind: name for name, kind in _ASKS.items()}
@@ -132,7 +155,7 @@ _ASK_NAMES: Final = {kind: name for name, kind in _ASKS.items()}
 def encode_request(number: int, request: Request, received: int = 0) -> bytes:
     """A request as a frame."""
     if isinstance(request, Send):
-        return _encode_send(number, request, received)
+        return encode_send(number, request, received)
     if isinstance(request, Read):
         return _encode_read(number, request, received)
     if isinstance(request, EndReceive):
@@ -149,29 +172,12 @@ def encode_request(number: int, request: Request, received: int = 0) -> bytes:
     if isinstance(request, Cancel):
         return frame(Kind.CANCEL, number, _CANCEL.pack(request.request), received=received)
     if isinstance(request, SendTo):
-        return _encode_send_to(number, request, received)
+        return encode_send_to(number, request, received)
+    if isinstance(request, SendManyTo):
+        return encode_send_many_to(number, request, received)
     name = _ASK_NAMES[type(request)]
     body = b'{"%s":%s}' % (name.encode("ascii"), to_json(request))
     return frame(Kind.ASK, number, body, received=received)
-
-
-def _encode_send(number: int, request: Send, received: int) -> bytes:
-    own = request.dead_letter.encode("utf-8", "surrogatepass")
-    packets = request.packets
-    fixed = _SEND.pack(
-        request.queue, len(packets), request.transaction, request.handle, len(own), 0
-    )
-    lengths = Struct(f"<{len(packets)}I").pack(*map(len, packets))
-    return frame(Kind.SEND, number, fixed, lengths, own, *packets, received=received)
-
-
-def _encode_send_to(number: int, request: SendTo, received: int) -> bytes:
-    own = request.dead_letter.encode("utf-8", "surrogatepass")
-    parts = [_SEND_TO.pack(request.transaction, len(request.destinations), len(own), 0), own]
-    for text, packet in request.destinations:
-        name = text.encode("utf-8", "surrogatepass")
-        parts += (_COPY.pack(len(packet), len(name), 0), name, packet)
-    return frame(Kind.SEND_TO, number, *parts, received=received)
 
 
 def _encode_read(number: int, request: Read, received: int) -> bytes:
@@ -221,64 +227,15 @@ def decode_request(found: Frame) -> Request:
     return rule(found)
 
 
-def _decode_send(found: Frame) -> Send:
-    # Packets are copied out of the buffer once: a batch may have megabytes.
-    body, end = found.buffer, found.end
-    at = found.start + HEADER_SIZE
-    _need_within(at + _SEND.size, end)
-    queue, count, transaction, handle, own_size, _ = _SEND.unpack_from(body, at)
-    at += _SEND.size
-    if not 1 <= count <= MESSAGES_MAX:
-        raise WireError(f"{count} messages; from 1 to {MESSAGES_MAX} can be sent", field="count")
-    _need_within(at + 4 * count + own_size, end)
-    lengths = unpack_from(f"<{count}I", body, at)
-    at += 4 * count
-    own = _text(body[at : at + own_size])
-    at += own_size
-    if at + sum(lengths) != end:
-        raise WireError(
-            f"packets of {sum(lengths)} bytes, but {end - at} are there", field="lengths"
-        )
-    packets = []
-    for length in lengths:
-        packets.append(body[at : at + length])
-        at += length
-    return Send(queue, packets, transaction, own, handle)
-
-
-def _decode_send_to(found: Frame) -> SendTo:
-    body = found.body
-    _need(body, _SEND_TO.size)
-    transaction, count, own_size, _ = _SEND_TO.unpack_from(body)
-    if not 1 <= count <= DESTINATIONS_MAX:
-        raise WireError(f"{count} destinations; from 1 to {DESTINATIONS_MAX}", field="count")
-    at = _SEND_TO.size
-    _need(body, at + own_size)
-    own = _text(body[at : at + own_size])
-    at += own_size
-    copies = []
-    for _ in range(count):
-        _need(body, at + _COPY.size)
-        length, name_size, _ = _COPY.unpack_from(body, at)
-        at += _COPY.size
-        _need(body, at + name_size + length)
-        name = _text(body[at : at + name_size])
-        at += name_size
-        copies.append((name, body[at : at + length]))
-        at += length
-    _end(body, at)
-    return SendTo(tuple(copies), transaction, own)
-
-
 def _decode_read(found: Frame) -> Read:
     body, flags = found.body, found.flags
-    _need(body, _READ.size)
+    need(body, _READ.size)
     queue, most, most_bytes, place, transaction, handle, value = _READ.unpack_from(body)
     by, extra = flags >> 4, body[_READ.size :]
     if flags & 0x08 or (by in {_BY_ID, _BY_CORRELATION}) != (len(extra) == ID_SIZE):
         raise WireError(f"flags {flags:#x} and {len(extra)} further bytes", field="flags")
     if by not in {_BY_ID, _BY_CORRELATION}:
-        _end(body, _READ.size)
+        need_no_more(body, _READ.size)
     return Read(
         queue,
         _selection(by, place, value, extra),
@@ -308,17 +265,17 @@ def _selection(by: int, place: int, value: int, extra: bytes) -> Selection:
 
 def _decode_end_receive(found: Frame) -> EndReceive:
     body = found.body
-    _need(body, _END_RECEIVE.size)
+    need(body, _END_RECEIVE.size)
     queue, count = _END_RECEIVE.unpack_from(body)
     if not 1 <= count <= MESSAGES_MAX or found.flags & ~DELETE:
         raise WireError(f"{count} messages, flags {found.flags:#x}", field="count")
-    _end(body, _END_RECEIVE.size + 8 * count)
+    need_no_more(body, _END_RECEIVE.size + 8 * count)
     ids = unpack_from(f"<{count}Q", body, _END_RECEIVE.size)
     return EndReceive(queue, ids, delete=found.flags & DELETE != 0)
 
 
 def _decode_transact(found: Frame) -> Begin | End:
-    _end(found.body, _TRANSACT.size)
+    need_no_more(found.body, _TRANSACT.size)
     (transaction,) = _TRANSACT.unpack(found.body)
     if found.flags == BEGIN:
         return Begin(transaction)
@@ -328,7 +285,7 @@ def _decode_transact(found: Frame) -> Begin | End:
 
 
 def _decode_cancel(found: Frame) -> Cancel:
-    _end(found.body, _CANCEL.size)
+    need_no_more(found.body, _CANCEL.size)
     return Cancel(*_CANCEL.unpack(found.body))
 
 
@@ -349,8 +306,9 @@ def _decode_ask(found: Frame) -> Request:
 
 _REQUESTS: Final[dict[int, Callable[[Frame], Request]]] = {
     Kind.ASK: _decode_ask,
-    Kind.SEND: _decode_send,
-    Kind.SEND_TO: _decode_send_to,
+    Kind.SEND: decode_send,
+    Kind.SEND_TO: decode_send_to,
+    Kind.SEND_MANY_TO: decode_send_many_to,
     Kind.READ: _decode_read,
     Kind.END_RECEIVE: _decode_end_receive,
     Kind.TRANSACT: _decode_transact,
@@ -398,20 +356,11 @@ def _parts(message: Delivered) -> tuple[bytes, bytes]:
 
 
 def _named(result: object) -> tuple[bytes, object]:
-    match result:
-        case Status():
-            return b"status", result
-        case QueueReport():
-            return b"queue", result
-        case [QueueReport(), *_]:
-            return b"queues", result
-        case [Sighting(), *_]:
-            return b"sightings", result
-        case [UUID(), *_]:
-            return b"identifiers", result
-        case _:
-            assert result == [], f"{type(result).__name__} is no answer"
-            return b"nothing", []
+    if result == []:
+        return b"nothing", result
+    if isinstance(result, list):
+        return _LIST_NAMES[type(result[0])], result
+    return _NAMES[type(result)], result
 
 
 def decode_result(found: Frame) -> Result:
@@ -429,15 +378,15 @@ def decode_result(found: Frame) -> Result:
 def _decode_messages(found: Frame) -> Delivered | list[Delivered]:
     body, end = found.buffer, found.end
     at = found.start + HEADER_SIZE
-    _need_within(at + 4, end)
+    need_within(at + 4, end)
     (count,) = _U32.unpack_from(body, at)
     at += 4
     messages = []
     for _ in range(count):
-        _need_within(at + _MESSAGE.size, end)
+        need_within(at + _MESSAGE.size, end)
         lookup_id, arrival, aborts, length = _MESSAGE.unpack_from(body, at)
         at += _MESSAGE.size
-        _need_within(at + length, end)
+        need_within(at + length, end)
         messages.append(Delivered(body[at : at + length], lookup_id, arrival, aborts))
         at += length
     if at != end:
@@ -450,20 +399,20 @@ def _decode_messages(found: Frame) -> Delivered | list[Delivered]:
 
 
 def _decode_failed(found: Frame) -> MessageQueueError:
-    _need(found.body, 4)
+    need(found.body, 4)
     (code,) = _U32.unpack_from(found.body)
-    text = _text(found.body[4:])
+    text = text_of(found.body[4:])
     if code == HResult.MQ_ERROR_IO_TIMEOUT:
         return ReceiveTimeout(text)
     return MessageQueueError(code, text)
 
 
 def _decode_done(found: Frame) -> None:
-    _end(found.body, 0)
+    need_no_more(found.body, 0)
 
 
 def _decode_number(found: Frame) -> int:
-    _end(found.body, _U64.size)
+    need_no_more(found.body, _U64.size)
     (number,) = _U64.unpack(found.body)
     assert isinstance(number, int)
     return number
@@ -491,9 +440,20 @@ _TOLD: Final[dict[str, Any]] = {
     "status": Status,
     "queue": QueueReport,
     "queues": list[QueueReport],
+    "transfer": TransferReport,
+    "sequences": list[SequenceReport],
+    "links": list[LinkReport],
     "sightings": list[Sighting],
     "identifiers": list[UUID],
     "nothing": list[str],
+}
+_NAMES: Final = {Status: b"status", QueueReport: b"queue", TransferReport: b"transfer"}
+_LIST_NAMES: Final = {
+    QueueReport: b"queues",
+    SequenceReport: b"sequences",
+    LinkReport: b"links",
+    Sighting: b"sightings",
+    UUID: b"identifiers",
 }
 _RESULTS: Final[dict[int, Callable[[Frame], Result]]] = {
     Kind.DONE: _decode_done,
@@ -503,28 +463,3 @@ _RESULTS: Final[dict[int, Callable[[Frame], Result]]] = {
     Kind.TOLD: _decode_told,
     Kind.FAILED: _decode_failed,
 }
-
-
-# Bytes.
-
-
-def _need(body: bytes, size: int) -> None:
-    if len(body) < size:
-        raise WireError(f"the body has {len(body)} bytes; it needs {size}", field="body")
-
-
-def _need_within(needed: int, end: int) -> None:
-    if needed > end:
-        raise WireError(f"the body ends {needed - end} bytes too early", field="body")
-
-
-def _end(body: bytes, size: int) -> None:
-    if len(body) != size:
-        raise WireError(f"the body has {len(body)} bytes; it is to have {size}", field="body")
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError as wrong:
-        raise WireError(f"no UTF-8: {wrong}", field="text") from wrong

@@ -41,6 +41,7 @@ class Kind(IntEnum):
     END_RECEIVE = 6
     TRANSACT = 7
     CANCEL = 8
+    SEND_MANY_TO = 9
     WELCOME = 65
     DONE = 66
     NUMBER = 67

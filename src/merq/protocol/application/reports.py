@@ -52,6 +52,8 @@ class Status:
         throttled: Disk or memory runs low, and no message is taken until there is more.
         express_bytes: What express messages take in memory.
         free_disk_bytes: Room on the disk, as it was looked at last.
+        online: [MS-MQDMPR] 3.1.1.1: sessions with other queue managers are allowed.
+        sessions: How many of them are open.
     """
 
     name: str
@@ -73,6 +75,136 @@ class Status:
     prepared: int
     connections: int
     readers: int
+    online: bool
+    sessions: int
+
+
+# The way to other queue managers.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionAttempt:
+    """[MS-MQDMPR] 3.1.1.3: an entry of an outgoing queue's connection history.
+
+    Attributes:
+        status: What happened, by the name that the document has for it: `Established`, say, or
+            `SocketConnectFailure`.
+        time: Seconds since 1970.
+        error: An HRESULT, or 0.
+        addresses: Where to.
+        text: What was found, for people.
+    """
+
+    status: str
+    time: int
+    error: int
+    addresses: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequencePlace:
+    """[MS-MQMQ] 2.2.5: a place in a sequence of transactional messages; all 0 is none.
+
+    Attributes:
+        sequence_id: The sequence.
+        number: The message's number in it.
+        previous: The number of the message before it, 0 for the first.
+    """
+
+    sequence_id: int = 0
+    number: int = 0
+    previous: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferReport:
+    """[MS-MQDMPR] 3.1.1.3, 3.1.1.4: an outgoing queue and how far it is with sending.
+
+    Attributes:
+        state: How far it is with reaching the destination.
+        next_hops: Addresses by which the destination may be reached.
+        history: What came of connecting, the newest last.
+        waiting: Messages that are not under way.
+        under_way: Messages that were transmitted and that nobody has acknowledged for good.
+        first_unacknowledged: The first transactional message without an order acknowledgment.
+        last_unacknowledged: The last one.
+        unacknowledged: How many they are.
+        unread: Transactional messages that have arrived; whether they were received there is not
+            known yet.
+        last_acknowledged: The last message that an order acknowledgment was about.
+        acknowledgments: How many order acknowledgments came.
+        acknowledged_at: When the last one came, in seconds since 1970; 0 if none did.
+        next_place: The place that the next transactional message gets.
+        resends: How often transactional messages were sent again since then.
+        resend_interval_s: How long an order acknowledgment is waited for.
+        resend_at: When they are sent again, in seconds since 1970; 0 if nothing waits.
+    """
+
+    state: OutgoingState
+    next_hops: tuple[str, ...]
+    history: tuple[ConnectionAttempt, ...]
+    waiting: int
+    under_way: int
+    first_unacknowledged: SequencePlace
+    last_unacknowledged: SequencePlace
+    unacknowledged: int
+    unread: int
+    last_acknowledged: SequencePlace
+    acknowledgments: int
+    acknowledged_at: int
+    next_place: SequencePlace
+    resends: int
+    resend_interval_s: int
+    resend_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceReport:
+    """[MS-MQDMPR] 3.1.1.5: how far a sequence is that comes from another queue manager.
+
+    Attributes:
+        sender: That queue manager.
+        format_name: The name by which it sends to the queue.
+        sequence_id: The sequence.
+        number: Its last message that is durable here.
+        last_access: When the last one came, in seconds since 1970.
+        rejects: Messages that were out of order since the last that was not.
+        address: Where the sender was, if the name is a direct one.
+    """
+
+    sender: UUID
+    format_name: str
+    sequence_id: int
+    number: int
+    last_access: int
+    rejects: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkReport:
+    """A connection with another queue manager.
+
+    Attributes:
+        address: Of the other side.
+        queue_manager: Who that is; all 0 as long as it has not said.
+        ours: This side has connected.
+        secure: It is inside of TLS.
+        open: Its session is open: messages can be sent.
+        queues: Destinations of outgoing queues that use it, the first ones.
+        queue_count: How many use it.
+        unacknowledged: Messages that were sent and have no session acknowledgment.
+    """
+
+    address: str
+    queue_manager: UUID
+    ours: bool
+    secure: bool
+    open: bool
+    queues: tuple[str, ...]
+    queue_count: int
+    unacknowledged: int
 
 
 class Whereabouts(Enum):
@@ -82,6 +214,9 @@ class Whereabouts(Enum):
     LOCKED = "being received"
     LEAVING = "on its way out"
     OUTGOING = "waiting to be sent"
+    TRANSMITTED = "transmitted, and not acknowledged"
+    UNORDERED = "transmitted, and waiting for its order acknowledgment"
+    UNREAD = "arrived there, and waiting to be received"
     JOURNAL = "in the journal"
     DEAD_LETTER = "in a dead-letter queue"
     UNSENT = "in a transaction that has not committed"
@@ -118,6 +253,9 @@ Result: TypeAlias = (
     | QueueReport
     | list[QueueReport]
     | Status
+    | TransferReport
+    | list[SequenceReport]
+    | list[LinkReport]
     | list[Sighting]
     | list[UUID]
     | MessageQueueError

@@ -127,6 +127,26 @@ class SendTo:
     dead_letter: str = ""
 
 
+@final
+class SendManyTo:
+    """[MS-MQDMPR] 3.1.7.1.27: messages to where one format name leads; answered like `Send`.
+
+    Attributes:
+        packets: All or none of them are sent.
+        dead_letter: A queue of the application's own for those that are not received.
+    """
+
+    __slots__ = ("dead_letter", "name", "packets", "transaction")
+
+    def __init__(
+        self, name: str, packets: Sequence[bytes], transaction: int = 0, dead_letter: str = ""
+    ) -> None:
+        self.name = name
+        self.packets = packets
+        self.transaction = transaction
+        self.dead_letter = dead_letter
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """A message to a subqueue, or from there."""
@@ -289,6 +309,38 @@ class ResumeQueue:
     queue: int
 
 
+# The way to other queue managers.
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTransfer:
+    """[MS-MQDMPR] 3.1.1.4: how far an outgoing queue is with sending: `TransferReport`."""
+
+    queue: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListSequences:
+    """[MS-MQDMPR] 3.1.1.5: the sequences that come to a queue: `SequenceReport` for each."""
+
+    queue: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListLinks:
+    """The connections with other queue managers: `LinkReport` for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOffline:
+    """[MS-MQDMPR] 3.1.4.12: no sessions with other queue managers until it is brought online."""
+
+
+@dataclass(frozen=True, slots=True)
+class BringOnline:
+    """[MS-MQDMPR] 3.1.4.13: sessions with other queue managers are allowed again."""
+
+
 # Opening.
 
 
@@ -344,6 +396,7 @@ Request: TypeAlias = (
     | EndReceive
     | Cancel
     | SendTo
+    | SendManyTo
     | Move
     | Begin
     | End
@@ -360,6 +413,11 @@ Request: TypeAlias = (
     | ListQueues
     | PauseQueue
     | ResumeQueue
+    | DescribeTransfer
+    | ListSequences
+    | ListLinks
+    | TakeOffline
+    | BringOnline
     | OpenQueue
     | CloseQueue
     | OpenCursor

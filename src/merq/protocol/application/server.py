@@ -45,6 +45,7 @@ from merq.protocol.application.requests import (
     Read,
     Request,
     Send,
+    SendManyTo,
     SendTo,
 )
 
@@ -85,6 +86,7 @@ LASTING: Final = (
     Begin,
     Send,
     SendTo,
+    SendManyTo,
     EndReceive,
     End,
     Prepare,
@@ -109,7 +111,7 @@ def is_lasting(request: Request) -> bool:
     What is sent or moved in a transaction lasts only with it, and it is aborted when its connection
     is lost. An answer from before that must not be given again: the client would commit without it.
     """
-    if isinstance(request, Send | SendTo | Move) and request.transaction:
+    if isinstance(request, Send | SendTo | SendManyTo | Move) and request.transaction:
         return False
     return isinstance(request, LASTING)
 

@@ -70,11 +70,11 @@ def _typed(kind: Any, value: object, field: str) -> Any:
     if origin in {Union, types.UnionType}:
         chosen = [each for each in get_args(kind) if each is not type(None)]
         return None if value is None else _typed(chosen[0], value, field)
-    if origin is list:
-        (inner,) = get_args(kind)
-        return [
+    if origin in {list, tuple}:
+        inner = get_args(kind)[0]
+        return origin(
             _typed(inner, each, f"{field}[{at}]") for at, each in enumerate(_list(value, field))
-        ]
+        )
     if kind in {bool, int, str}:
         if type(value) is not kind:
             raise _wrong(value, field, kind.__name__)

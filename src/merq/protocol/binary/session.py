@@ -132,7 +132,7 @@ class Session(Generic[_T]):
         output, self._output = self._output, []
         return output
 
-    # Establishment.
+    # Establishment, [MS-MQQB] 3.1.1.7.1.
 
     def _request(self, now: float, *, pinged: bool) -> None:
         """[MS-MQQB] 3.1.5.2.3: asks for a session."""
@@ -196,7 +196,7 @@ class Session(Generic[_T]):
         self.state = SessionState.WAITING_CPR_MSG
 
     def _agreed(self, packet: ConnectionParameters, now: float) -> None:
-        """[MS-MQQB] 3.1.5.4: a proposal, or the answer to ours."""
+        """[MS-MQQB] 3.1.5.4, 3.1.5.4.1, 3.1.5.4.2: a proposal, or the answer to ours."""
         header = packet.header
         if self.state is SessionState.WAITING_CP_MSG:
             self._ack_wait_s = header.ack_timeout / 1000
@@ -218,7 +218,11 @@ class Session(Generic[_T]):
     # What comes.
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """[MS-MQQB] 3.1.5.1: bytes from the other side, cut anyhow."""
+        """[MS-MQQB] 3.1.5.1: bytes from the other side, cut anyhow.
+
+        [MS-MQQB] 3.1.5.1.2, 3.1.5.1.3: what has no signature or is not formed as it should be is
+        dropped, and the session is closed.
+        """
         if self._is_over():
             return
         for packet in self._splitter.feed(data):
@@ -254,7 +258,7 @@ class Session(Generic[_T]):
             self.close(f"a {type(found).__name__} came that has no place in a session")
 
     def _receive_message(self, packet: bytes, now: float) -> None:
-        """[MS-MQQB] 3.1.5.8: a message; every one counts, whatever becomes of it."""
+        """[MS-MQQB] 3.1.5.8, 3.1.5.8.4: a message; every one counts, whatever becomes of it."""
         if self.state is not SessionState.OPEN:
             self.close(f"a message came while the session was {self.state.value}")
             return
@@ -397,7 +401,7 @@ class Session(Generic[_T]):
         return min((each for each in timers if each is not None), default=None)
 
     def tick(self, now: float) -> None:
-        """[MS-MQQB] 3.1.6: what is due happens."""
+        """[MS-MQQB] 3.1.6.2, 3.1.6.3, 3.1.6.4, 3.1.6.6: what is due happens."""
         if self.closing:
             return
         if self._initialization is not None and now >= self._initialization:
