@@ -2,6 +2,7 @@
 # make run     sets everything up and runs a queue manager with sample queues in ./data, until Ctrl-C
 # make bench   measures, in ratios, the plain and the compiled build
 # make fuzz    fuzzes the codec and the sessions for SECONDS each (default 60)
+# make soak    COUNT messages (default 1000000) between two services that are cut off and killed
 # make lock    writes the lock files anew from pyproject.toml
 # make docs    writes the generated pages anew
 # make clean   removes what the others made
@@ -11,13 +12,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .build/peers
 SECONDS ?= 60
+COUNT ?= 1000000
 
 # The first Python on the machine that is new enough; name another with make PYTHON=...
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup test check tests compiled run bench fuzz lock docs clean
+.PHONY: help setup test check tests compiled run bench fuzz soak lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -68,6 +70,11 @@ bench: setup $(PEERS)/.ready
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)
 	$(BIN)/python fuzz/fuzz_sessions.py -max_total_time=$(SECONDS)
+
+# It sends for an hour at most; SECONDS says another bound.
+soak: SECONDS = 3600
+soak: setup
+	$(BIN)/python tools/soak.py --count $(COUNT) --seconds $(SECONDS)
 
 lock: setup
 	$(BIN)/python tools/lock.py

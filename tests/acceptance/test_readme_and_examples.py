@@ -21,6 +21,10 @@ PATIENCE_S = 60
 EXAMPLES = {
     "async_pipeline": ["900 of 1000 readings make sense; their sum is 450000", "0 messages are"],
     "audit_with_journals": [r"6 to nobody: .\system$;DEADLETTER", "MQMSG_CLASS_ACK_RECEIVE"],
+    "disconnected_data_entry": [
+        "office: got order 1\noffice: got order 2\noffice: 0 left",
+        "laptop: order 3 did not arrive in time",
+    ],
     "order_service": ["coal? there is no coal", "tea? tea costs 4"],
     "testing_an_application": ["careful:", "careless:"],
     "worker_pool": ["19 of 20 jobs are done, 0 are left", "set aside after 3 failures: job 7"],

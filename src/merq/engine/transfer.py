@@ -37,7 +37,7 @@ class Departure(NamedTuple):
 
 
 class Unordered(NamedTuple):
-    """[MS-MQQB] 3.1.1.3.1.2: a transactional message that was transmitted and has no OrderAck yet."""
+    """[MS-MQQB] 3.1.1.3.1.2: a transactional message that was transmitted and has no OrderAck."""
 
     sequence_id: int
     number: int

@@ -1,0 +1,101 @@
+"""[MS-MQQB] 2.1.2, 3.1.7.6 to 3.1.7.9: pings over UDP, asked and answered."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Final
+from uuid import UUID, uuid4
+
+import pytest
+
+from acceptance.service_process import wait_until
+from kit.raw_peers import RawPeer
+from kit.stations import Station, end_cleanly, new_address, outgoing_to, received, stations
+from kit.vectors import frame
+from merq.errors import WireError
+from merq.model.queue import OutgoingState
+from merq.wire.ping import PING_SIZE, Ping, PingFlags
+from merq.wire.reader import Reader
+
+PING_PORT: Final = 3527
+ORDERS: Final = r".\private$\orders"
+SILENCE_S: Final = 1.0
+
+
+def ask(address: str, data: bytes, within_s: float = 10.0) -> bytes:
+    """What is answered to a datagram; nothing if nobody does in time."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.settimeout(within_s)
+        asking.connect((address, PING_PORT))
+        asking.send(data)
+        try:
+            return asking.recv(1 << 16)
+        except (TimeoutError, ConnectionRefusedError):
+            return b""
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.7", "MS-MQQB 2.2.7")
+def test_a_ping_is_answered_and_refused_when_there_is_no_room(tmp_path: Path) -> None:
+    few = {"exchange.links_max": 1}
+    with stations(tmp_path, "office", settings=few) as (office,):
+        request = Ping(flags=PingFlags(), cookie=77, qm_guid=uuid4()).pack()
+        answer = Ping.unpack(Reader(ask(office.address, request)))
+        assert (answer.cookie, answer.qm_guid) == (77, UUID(office.guid))
+        assert not answer.flags.refused
+        documented = Ping.unpack(Reader(ask(office.address, frame(1))))
+        assert (documented.cookie, documented.flags.not_server_class) == (4, True)
+        # Anything else is nothing, and nobody is served worse for it.
+        for wrong in (b"", b"x", request[:-1], request + b"x", b"\0" * PING_SIZE, b"x" * 60_000):
+            assert ask(office.address, wrong, SILENCE_S / 5) == b""
+        with RawPeer(office.address) as peer:
+            peer.open()
+            assert Ping.unpack(Reader(ask(office.address, request))).flags.refused
+        office.wait_until_alone()
+        wait_until(lambda: not refuses(office, request), "there is room again")
+
+
+def refuses(office: Station, request: bytes) -> bool:
+    try:
+        return Ping.unpack(Reader(ask(office.address, request))).flags.refused
+    except WireError:
+        return True
+
+
+def test_no_ping_is_answered_when_that_is_switched_off(tmp_path: Path) -> None:
+    with stations(tmp_path, "office", settings={"exchange.ping_answer": "false"}) as (office,):
+        request = Ping(flags=PingFlags(), cookie=1, qm_guid=uuid4()).pack()
+        assert ask(office.address, request, SILENCE_S) == b""
+        with RawPeer(office.address) as peer:
+            peer.open()
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.2.2", "MS-MQQB 3.1.7.6", "MS-MQQB 3.1.7.8")
+def test_who_asks_first_connects_only_to_whom_answers(tmp_path: Path) -> None:
+    with stations(tmp_path, "laptop", settings={"exchange.ping": "true"}) as (laptop,):
+        silent = {"exchange.ping_answer": "false"}
+        with Station(tmp_path / "office", silent) as office, laptop.connect() as here:
+            with office.connect() as there:
+                there.create_queue(ORDERS)
+            here.send(office.direct("orders"), "hello", recoverable=True)
+            way = outgoing_to(here, office.address)
+            wait_until(lambda: bool(laptop.events("no connection")), "it has asked")
+            assert "ping" in str(laptop.events("no connection")[0]["reason"])
+            assert way.state in {OutgoingState.DISCONNECTED, OutgoingState.WAITING}
+            assert not office.events("session open")
+            office.restart({"exchange.ping_answer": "true"})
+            with office.connect() as there:
+                assert received(there, "orders", 1) == ["hello"]
+            end_cleanly([office])
+        here.close()
+
+
+def test_a_ping_to_nobody_does_not_keep_others_waiting(tmp_path: Path) -> None:
+    with stations(tmp_path, "laptop", "office", settings={"exchange.ping": "true"}) as found:
+        laptop, office = found
+        with laptop.connect() as here, office.connect() as there:
+            there.create_queue(ORDERS)
+            for _ in range(20):
+                here.send(rf"DIRECT=TCP:{new_address()}\private$\orders", 0)
+            here.send(office.direct("orders"), "hello", recoverable=True)
+            assert received(there, "orders", 1, 5.0) == ["hello"]
