@@ -262,9 +262,18 @@ class Departures:
             place = None if lookup_id is None else queue.positions.get(lookup_id)
             if transfer is None or place is None or place.state == PURGE_PENDING:
                 continue
+            if known is None and not self._is_in(sequence_id, place):
+                continue
             transfer.awaiting_final.discard(place.lookup_id)
             self._finish(change, queue, place, reason)
             return
+
+    def _is_in(self, sequence_id: int, place: Place) -> bool:
+        """Whether a message is of this sequence: copies to other destinations have the same id."""
+        packet = self._state.readable(place)
+        if packet is None or not packet[62] & _TRANSACTION_BYTE:
+            return False
+        return MessageView(packet).tx_sequence_id == sequence_id
 
     def _finish(self, change: Change, queue: Queue, place: Place, reason: int) -> None:
         packet = self._state.readable(place)

@@ -249,7 +249,7 @@ ORDER_QUEUE_NUMBER: Final = 4
 
 ORDER_ACK_LABEL: Final = "QM Ordering Ack"
 
-ORDER_ACK_LIFETIME_S: Final = 1800
+ORDER_ACK_LIFETIME_S: Final = 86_400
 """An OrderAck that does not arrive in this time is dropped: who sends again is told again."""
 
 _ORDER_ACK: Final = struct.Struct("<QII20x")

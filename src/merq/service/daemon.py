@@ -178,7 +178,6 @@ class Service:
         settings = self._settings
         section = settings.exchange
         sockets = section.linking_settings(settings.address)
-        host.engine.state.answer_to([*section.names, *_own_names(sockets.host)])
         peers = section.known_peers()
         if section.offline:
             host.engine.take_offline()
@@ -199,6 +198,10 @@ class Service:
             settings.engine.limits(),
             settings.store.host_settings(),
         )
+        section = settings.exchange
+        own = _own_names(section.host or settings.address)
+        # Before the start: what expired meanwhile is told, be it to this computer itself.
+        host.engine.state.answer_to([*section.names, *own])
         try:
             host.start(int(time.time()), uuid4())
         except BaseException:

@@ -24,6 +24,9 @@ as many programs as you like; each uses a `merq.Manager`, as `merq.connect` give
     shop, stock = service.connect("shop"), service.connect("stock")
     service.crash_in(40)                     # it starts again by itself
 
+`SimulatedManagers` is any number of queue managers that send each other messages, through a network
+that cuts, delays and damages; `merq.testing.managers` shows how.
+
 `merq.testing.disk` has a disk in memory that behaves as POSIX allows and no better. What was
 written but not synced may be lost, kept or torn when the power goes; names that were created,
 renamed or removed may or may not be so; the disk fills up, or fails, when it is told to. The same
@@ -49,8 +52,10 @@ The kit needs no test framework. What it holds is for tests only; the service ne
 from merq.testing.disk import Operation, PowerCut, SimulatedDisk
 from merq.testing.driver import WaitsForEver
 from merq.testing.exploring import Broken, Exploration, explore
+from merq.testing.managers import SimulatedMachine, SimulatedManagers
 from merq.testing.network import SimulatedNetwork, Weather
 from merq.testing.service import SimulatedService
+from merq.testing.wires import Storm
 from merq.testing.world import SimulatedManager, SimulatedWorld
 
 __all__ = [
@@ -59,10 +64,13 @@ __all__ = [
     "Operation",
     "PowerCut",
     "SimulatedDisk",
+    "SimulatedMachine",
     "SimulatedManager",
+    "SimulatedManagers",
     "SimulatedNetwork",
     "SimulatedService",
     "SimulatedWorld",
+    "Storm",
     "WaitsForEver",
     "Weather",
     "explore",

@@ -45,7 +45,10 @@ def refused(code: int, ask: Callable[[], object]) -> str:
 
 
 class MemoryPackets:
-    """Packets of an in-memory log, by position, with a count of what is needed."""
+    """Packets of an in-memory log, by position, with a count of what is needed of each frame.
+
+    Those of one frame may be kept together and released one by one, as with a segment.
+    """
 
     def __init__(self) -> None:
         self.bytes_at: dict[int, bytes] = {}
@@ -60,15 +63,19 @@ class MemoryPackets:
         return arrival, data
 
     def keep(self, position: int, size: int) -> None:
-        assert position not in self.kept, "a packet is kept once"
-        self.kept[position] = size
+        frame = position // FRAME_SPACE
+        self.kept[frame] = self.kept.get(frame, 0) + size
 
     def keep_all(self, positions: array[int], sizes: array[int]) -> None:
         for position, size in zip(positions, sizes, strict=True):
             self.keep(position, size)
 
     def release(self, position: int, size: int) -> None:
-        assert self.kept.pop(position) == size, "what is released was kept"
+        frame = position // FRAME_SPACE
+        self.kept[frame] -= size
+        assert self.kept[frame] >= 0, "what is released was kept"
+        if not self.kept[frame]:
+            del self.kept[frame]
 
 
 @dataclass(frozen=True)
