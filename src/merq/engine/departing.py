@@ -1,4 +1,4 @@
-"""[MS-MQQB] 3.1.1.6.2, 3.1.5.5 to 3.1.5.7, 3.1.7.1, 3.1.7.16: messages leave for others.
+"""[MS-MQQB] 3.1.1.6.2, 3.1.5.5 to 3.1.5.7, 3.1.7.1, 3.1.7.1.1, 3.1.7.16: messages leave.
 
 What is to be sent is handed out in order. A message stays in its outgoing queue until the other
 side has it: a session acknowledgment ends express and recoverable ones, an OrderAck transactional

@@ -145,7 +145,7 @@ def is_telling(packet: bytes, source: bytes) -> bool:
 
 
 def received(state: State, change: Change, queue: Queue, packet: bytes) -> None:
-    """A message was taken by a receiver: target journal and acknowledgment."""
+    """[MS-MQQB] 3.1.7.2.1: a message was taken by a receiver: journal and acknowledgment."""
     if queue.properties.kind in KEEPING or queue.is_outgoing:
         return  # what is kept of a message is not the message: its fate was told before
     owner = state.queues[queue.properties.owner] if queue.properties.owner else queue

@@ -1,4 +1,4 @@
-"""TCP connections with other queue managers.
+"""[MS-MQQB] 2.1, 2.1.1: TCP connections with other queue managers.
 
 Thin: everything that decides is in the exchange. Here are listening, connecting, reading, writing,
 looking up names, and waiting for who reads slowly.

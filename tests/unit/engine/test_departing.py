@@ -96,6 +96,7 @@ def test_what_was_not_acknowledged_leaves_again_after_a_rewind(world: World) -> 
 
 
 @pytest.mark.spec("MS-MQQB 3.1.4.1", "MS-MQQB 3.1.3.2")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.2")
 def test_after_a_restart_what_is_recoverable_leaves_again(world: World) -> None:
     for body in (b"a", b"b"):
         world.send_to(REMOTE, body=body, recoverable=body == b"b")

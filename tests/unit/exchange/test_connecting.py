@@ -85,6 +85,7 @@ def test_a_name_that_nobody_knows_is_looked_up_again_later() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.1", "MS-MQQB 3.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1.3")
 def test_the_addresses_of_a_host_are_tried_one_after_the_other() -> None:
     town, sender, receiver = pair()
     town.names["there"] = ["10.0.0.8", "10.0.0.9", TWO]

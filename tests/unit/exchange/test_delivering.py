@@ -40,6 +40,7 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
 
 @pytest.mark.parametrize("window", [1, 5, 1024])
 @pytest.mark.spec("MS-MQQB 3.1.7.1", "MS-MQQB 3.1.5.5", "MS-MQQB 3.1.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.1", "MS-MQQB 3.1.7.1.6", "MS-MQQB 3.1.7.10", "MS-MQQB 3.1.7.16")
 def test_everything_arrives_in_order_through_any_window(window: int) -> None:
     town, sender, receiver = pair(changed(session=SessionSettings(window=window)))
     sender.send(PLAIN, *numbered(100), recoverable=True)

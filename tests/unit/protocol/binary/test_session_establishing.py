@@ -262,6 +262,7 @@ def test_a_proposal_out_of_range_ends_the_session(wrong: dict[str, int]) -> None
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.3.2")
+@pytest.mark.spec("MS-MQQB 3.1.1.7.1")
 def test_two_sessions_come_to_terms_with_each_other() -> None:
     first, second = joined(SessionSettings(window=9), SessionSettings(window=4))
     assert (first.remote_guid, second.remote_guid) == (THEIRS, OURS)
