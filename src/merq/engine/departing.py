@@ -31,6 +31,9 @@ SEQUENCES_MAX: Final = 100_000
 UNDER_WAY_S: Final = 60
 """What is on its way when it would be given up is looked at again after this time."""
 
+SKIPPED_S: Final = 600
+"""A clock that goes on by more than this at once has skipped the time between."""
+
 ROWS: Final = 256
 _LANE_SHIFT: Final = 56
 _TRANSACTION_BYTE: Final = 0x10
@@ -46,6 +49,7 @@ class Departures:
         self._doubted: set[tuple[int, int]] = set()
         self._sequences: dict[int, Queue] = {}
         self._blocked: dict[Queue, None] = {}
+        self._last_tick = 0
         self.in_doubt_s = IN_DOUBT_S
 
     # Out.
@@ -307,7 +311,8 @@ class Departures:
         key = queue.number, lookup_id
         if place is not None and place.state == AVAILABLE and key not in self._doubted:
             self._doubted.add(key)
-            heappush(self._doubtful, (place.expires + self.in_doubt_s, *key))
+            began = max(place.expires, self._state.now)
+            heappush(self._doubtful, (began + self.in_doubt_s, *key))
 
     def next_deadline(self) -> int | None:
         """When something that may have arrived is to be given up, or a queue to be tried again."""
@@ -321,7 +326,15 @@ class Departures:
         self._blocked.clear()
 
     def given_up(self, now: int) -> list[tuple[Queue, Place]]:
-        """Messages that nobody said anything about for too long."""
+        """Messages that nobody said anything about for too long.
+
+        Time that was skipped, because the computer slept or its clock was put forward, does not
+        count: nobody could have said anything in it.
+        """
+        skipped = now - self._last_tick if self._last_tick else 0
+        self._last_tick = now
+        if skipped > SKIPPED_S:
+            self._doubtful = [(until + skipped, queue, one) for until, queue, one in self._doubtful]
         found = []
         while self._doubtful and self._doubtful[0][0] < now:
             _, number, lookup_id = heappop(self._doubtful)

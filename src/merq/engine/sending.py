@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from merq.engine import notices, outgoing, records
+from merq.engine import notices, outgoing, records, spelling
 from merq.engine.changes import NO_ENTRY, Answer, Change, PutManyStep, StageStep
 from merq.engine.numbers import lookup_id_of
 from merq.engine.queue import Note, Queue
@@ -83,9 +83,9 @@ class Senders:
             self.send(request, queue, packets, transaction, dead_letter)
             return
         added = TRANSACTION_HEADER_SIZE if transaction else 0
-        views = [_checked(packet, added) for packet in packets]
+        views = [spelling.for_others(self._state, _checked(packet, added)) for packet in packets]
         note = self._note(dead_letter)
-        total = sum(map(len, packets)) + added * len(packets)
+        total = sum(len(view.packet) for view in views) + added * len(packets)
         self._check_room(None, total, len(packets))
         within = self._within(transaction, len(packets))
         change = Change()
@@ -164,17 +164,23 @@ class Senders:
         The copies have one message id, which is the answer.
         """
         added = TRANSACTION_HEADER_SIZE if transaction else 0
-        views = [_checked(packet, added) for _, packet in destinations]
+        views = [
+            _checked(packet, added)
+            if outgoing.local_queue(self._state, name)[1]
+            else spelling.for_others(self._state, _checked(packet, added))
+            for name, packet in destinations
+        ]
         note = self._note(dead_letter)
         self._refuse_unreachable([name for name, _ in destinations], transaction)
         # Several names may lead to one queue: its copies count together.
         sizes: dict[Queue | None, int] = {None: 0}
-        for (name, packet), view in zip(destinations, views, strict=True):
+        for (name, _), view in zip(destinations, views, strict=True):
             queue, _ = outgoing.local_queue(self._state, name)
-            sizes[None] += len(packet) + added
+            size = len(view.packet) + added
+            sizes[None] += size
             if queue is not None:
                 check_secured(queue, view)
-                sizes[queue] = sizes.get(queue, 0) + len(packet) + added
+                sizes[queue] = sizes.get(queue, 0) + size
         for queue, size in sizes.items():
             self._check_room(queue, size, len(destinations))
         within = self._within(transaction, len(destinations))

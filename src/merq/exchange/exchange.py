@@ -168,7 +168,7 @@ class Exchange:
         elif state is SessionState.WAITING_CPR_MSG:
             self.outbound.established(link)
         elif state is SessionState.OPEN:
-            self._board.peers.learned[guid] = link.address
+            self._board.peers.learn(guid, link.address)
             if link.is_secure:
                 self._board.peers.learn_secure(link.address)
             self._board.tell(
@@ -203,10 +203,6 @@ class Exchange:
         reason = link.closing or reason
         if link.session is not None:
             link.session.close(reason)
-        learned = self._board.peers.learned
-        is_only = self._board.find(link.address, link.remote_guid, is_secure=False) is None
-        if learned.get(link.remote_guid) == link.address and is_only:
-            del learned[link.remote_guid]
         what = "session closed" if link.was_open else "no session"
         self._board.tell(what, peer=link.address, reason=reason)
         if link.is_outgoing and not link.was_open:

@@ -19,6 +19,10 @@ VIA_MAX: Final = 8
 """So many next hops are followed in the settings before they are taken for a circle."""
 
 
+LEARNED_MAX: Final = 100_000
+"""Queue managers whose address is remembered from a session."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
     """A queue manager that the settings know.
@@ -66,7 +70,7 @@ class Peers:
         self._by_guid: dict[UUID, Peer] = {}
         self._by_name: dict[str, Peer] = {}
         self._places: dict[UUID, UUID] = {}
-        self.learned: dict[UUID, str] = {}
+        self._learned: dict[UUID, str] = {}
         for peer in peers:
             self._by_guid[peer.guid] = peer
             self._by_name[peer.name.lower()] = peer
@@ -89,10 +93,16 @@ class Peers:
             peer = self._by_name.get(peer.via.lower())
         if peer is not None and peer.host:
             return Route(peer.host, peer.guid, guid, self.is_secure(peer.host))
-        address = self.learned.get(guid)
+        address = self._learned.get(guid)
         if address is None:
             return None
         return Route(address, guid, guid, self.is_secure(address))
+
+    def learn(self, guid: UUID, address: str) -> None:
+        """Somebody has a session with us from this address; the settings know better."""
+        if len(self._learned) >= LEARNED_MAX and guid not in self._learned:
+            del self._learned[next(iter(self._learned))]
+        self._learned[guid] = address
 
     def is_secure(self, host: str) -> bool:
         """Whether sessions with a host or an address must be inside of TLS."""

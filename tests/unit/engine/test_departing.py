@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from merq.engine.departing import UNDER_WAY_S
+from merq.engine.departing import SKIPPED_S, UNDER_WAY_S
 from merq.engine.transfer import Departure
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
@@ -445,9 +445,9 @@ def test_what_nobody_says_anything_about_is_given_up_in_the_end(world: World) ->
     depart(world)
     world.tick(6)
     world.engine.departures.rewind(outgoing(world))
-    assert world.engine.departures.next_deadline() == START + 105
-    assert world.engine.next_deadline() == START + 105
-    world.tick(98)
+    assert world.engine.departures.next_deadline() == START + 106
+    assert world.engine.next_deadline() == START + 106
+    world.tick(99)
     assert left(world) == [b"a"]
     world.tick(2)
     assert (left(world), world.bodies(world.find(DEAD_LETTER))) == ([], [b"a"])
@@ -523,3 +523,16 @@ def test_final_acks_leave_as_any_recoverable_message(world: World) -> None:
     arrive(world, foreign("q", transaction=place(1)))
     (departure,) = depart(world, ORDER_QUEUE)
     assert (departure.is_recoverable, departure.is_ordered) == (True, False)
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.1.2")
+def test_time_that_the_clock_skipped_does_not_count_for_what_is_in_doubt(world: World) -> None:
+    world.engine.departures.in_doubt_s = 100
+    world.send_to(REMOTE, body=b"a", recoverable=True, time_to_reach_queue=5)
+    depart(world)
+    world.tick(6)
+    world.engine.departures.rewind(outgoing(world))
+    world.tick(SKIPPED_S + 1)  # the computer slept: nobody could have said anything
+    assert left(world) == [b"a"]
+    world.tick(101)
+    assert left(world) == []

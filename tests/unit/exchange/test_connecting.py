@@ -179,8 +179,11 @@ def test_who_has_a_session_with_us_is_known_by_it() -> None:
     town.down |= {ONE, TWO}
     receiver.send(back, b"c")
     town.wait(5.2)
-    assert receiver.waiting(back)[-1] == b"c", "and forgotten with it"
-    assert receiver.history(back)[-1] == "RoutingDataNotAvailable"
+    assert receiver.waiting(back)[-1] == b"c"
+    assert receiver.history(back)[-1] == "SocketConnectFailure", "it is sought where it was"
+    town.down.clear()
+    town.wait(5.2)
+    assert sender.bodies(0x10) == [b"b", b"c"]
 
 
 # Sharing.
