@@ -16,7 +16,7 @@ from merq.engine.administration import Administration
 from merq.engine.arriving import Arrivals
 from merq.engine.changes import Answer, Change, Effect
 from merq.engine.cursor import Cursor
-from merq.engine.departing import Departures
+from merq.engine.departing import SKIPPED_S, Departures
 from merq.engine.limits import Limits
 from merq.engine.opening import CURSORS_MAX, Descriptor, Opened, check_use
 from merq.engine.ports import PacketSource
@@ -397,6 +397,9 @@ class QueueManager:
         Time goes by tick alone: whatever is asked for next happens at this time.
         """
         state = self.state
+        if now - state.now > SKIPPED_S:
+            # The computer slept, or its clock was put forward: nothing could come meanwhile.
+            state.recent.renew(now)
         state.now = now
         due = state.expiries.next()
         while due is not None and due < now:
