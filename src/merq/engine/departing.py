@@ -19,7 +19,7 @@ from merq.engine.state import State
 from merq.engine.transfer import LANES, Departure, Transfer, Unordered
 from merq.model.message_class import MessageClass
 from merq.wire.build import with_previous
-from merq.wire.view import MessageView
+from merq.wire.view import MessageView, sequence_place
 
 IN_DOUBT_S: Final = 6 * 3600
 """A message that was transmitted and not acknowledged is given up this long after its time: until
@@ -103,8 +103,7 @@ class Departures:
             return Departure(
                 lookup_id, packet, is_recoverable, is_ordered=False, is_traced=is_traced
             )
-        view = MessageView(packet)
-        sequence_id, number, _ = view.tx_place
+        at, sequence_id, number, said = sequence_place(packet)
         waiting = transfer.unordered
         is_new = not waiting or waiting[-1].lookup_id < lookup_id
         if is_new and waiting and waiting[-1].sequence_id != sequence_id:
@@ -118,7 +117,8 @@ class Departures:
             wants_final = packet[61] & _JOURNALING != 0
             waiting.append(Unordered(sequence_id, number, lookup_id, wants_final))
         transfer.passed(lookup_id)
-        packet = with_previous(view, previous)
+        if said != previous:
+            packet = with_previous(packet, at, previous)
         return Departure(
             lookup_id, packet, is_recoverable=True, is_ordered=True, is_traced=is_traced
         )

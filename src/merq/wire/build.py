@@ -285,12 +285,10 @@ def in_transaction(
     )
 
 
-def with_previous(view: MessageView, number: int) -> bytes:
+def with_previous(packet: bytes, transaction_at: int, number: int) -> bytes:
     """[MS-MQQB] 3.1.7.1.3: the packet that says which message of its sequence was before it."""
-    if view.previous_tx_sequence_number == number:
-        return view.packet
-    at = view.user_header_end + 16
-    return view.packet[:at] + _U32.pack(number) + view.packet[at + 4 :]
+    at = transaction_at + 16
+    return packet[:at] + _U32.pack(number) + packet[at + 4 :]
 
 
 def one_hop_further(view: MessageView) -> bytes:

@@ -70,6 +70,21 @@ def is_text(packet: bytes, start: int, end: int) -> bool:
     return packet[end - 1] == 0 and packet.find(b"\0\0", start, end) >= end - 3
 
 
+def sequence_place(packet: bytes) -> tuple[int, int, int, int]:
+    """Of a transactional packet that was found to be in order before: where its place is said.
+
+    That is where the TransactionHeader begins, then sequence, number, and the number before it.
+    """
+    flags: int = _U32.unpack_from(packet, 60)[0]
+    if flags & (_OTHER_NAMES | _CONNECTOR):
+        view = MessageView(packet)
+        return view.user_header_end, *view.tx_place
+    kind = flags >> 10 & 7
+    at = _NAMES_AT + _NAME_SIZES[kind] if kind != 7 else (packet[64] | packet[65] << 8) + 69 & ~3
+    sequence: tuple[int, int, int] = _TRANSACTION_PLACE.unpack_from(packet, at + 4)
+    return at, *sequence
+
+
 @final
 class MessageView:
     """[MS-MQMQ] 2.2.20: the fields of a packet that was found to be in order."""
