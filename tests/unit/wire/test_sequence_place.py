@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -23,7 +24,7 @@ NAMES: list[Destination] = [
 @pytest.mark.spec("MS-MQMQ 2.2.20.5")
 @pytest.mark.parametrize("others", [{}, {"admin_queue": NAMES[1]}, {"response_queue": NAMES[3]}])
 @pytest.mark.parametrize("name", NAMES, ids=str)
-def test_it_is_where_the_view_finds_it(name: Destination, others: dict[str, Destination]) -> None:
+def test_it_is_where_the_view_finds_it(name: Destination, others: dict[str, Any]) -> None:
     place = TransactionPlace(sequence_id=1 << 40, sequence_number=9, previous_sequence_number=8)
     packet = build_packet(
         Outline(destination=name, recoverable=True, transaction=place, body=b"abc", **others)
