@@ -211,7 +211,14 @@ class Both(RuleBasedStateMachine):
         living = sum(
             m.recoverable for queue in self.model.queues.values() for m in queue.sorted(*IN_QUEUE)
         )
-        assert len(self.world.packets.kept) == living
+        places = [
+            place
+            for queue in self.world.engine.state.queues.values()
+            for place in queue.positions
+            if not place.location & MEMORY
+        ]
+        assert len(places) == living
+        assert sum(self.world.packets.kept.values()) == sum(place.size for place in places)
 
     @invariant()
     def prepared_transactions_are_the_models(self) -> None:
