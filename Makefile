@@ -46,7 +46,7 @@ check: setup
 	$(BIN)/python tools/conformance check
 
 tests: setup
-	$(BIN)/python -m pytest --numprocesses 3
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 compiled: setup
 	$(BIN)/python tools/compiled.py test

@@ -67,7 +67,7 @@ def test() -> None:
     environment = {**os.environ, "PYTHONPATH": str(TARGET), "MERQ_EXPECT_COMPILED": "1"}
     _check_modules(environment)
     subprocess.run(
-        [sys.executable, "-m", "pytest", "--quiet", "--numprocesses=2", *TESTS],
+        [sys.executable, "-m", "pytest", "--quiet", "--numprocesses=2", "--dist=worksteal", *TESTS],
         check=True,
         env=environment,
         cwd=ROOT,
