@@ -73,6 +73,9 @@ def test_a_stop_in_the_middle_is_clean_and_quick_and_a_start_goes_on(
         began = time.monotonic()
         assert who.stop() == 0
         assert time.monotonic() - began < STOP_S
+        if who is laptop:
+            with office.connect() as there:
+                assert len(there.queue(BOOKINGS)) < COUNT, "it was not in the middle"
         who.start()
         # What was not acknowledged in order stays with its sender, be it all.
         most = COUNT if who is laptop else COUNT - 1

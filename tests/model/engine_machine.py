@@ -218,7 +218,11 @@ class Both(RuleBasedStateMachine):
             if not place.location & MEMORY
         ]
         assert len(places) == living
-        assert sum(self.world.packets.kept.values()) == sum(place.size for place in places)
+        needed: dict[int, int] = {}
+        for place in places:
+            frame = place.location // FRAME_SPACE
+            needed[frame] = needed.get(frame, 0) + place.size
+        assert self.world.packets.kept == needed
 
     @invariant()
     def prepared_transactions_are_the_models(self) -> None:

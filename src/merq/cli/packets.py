@@ -110,6 +110,7 @@ class PacketStream:
         self._pending = bytearray()
         self._offset = 0
         self._seeking = False
+        self._was_sought = False
         self._origin: Origin | None = None
 
     @property
@@ -135,7 +136,14 @@ class PacketStream:
             if not length or len(self._pending) - at < length:
                 break
             packet = bytes(self._pending[at : at + length])
-            yield decode_packet(packet, self._offset + at, self._pings, origin)
+            found = decode_packet(packet, self._offset + at, self._pings, origin)
+            yield found
+            if self._was_sought and isinstance(found, Undecoded):
+                # It only looked like a packet's head: its length means nothing.
+                self._seeking = True
+                at += 1
+                continue
+            self._was_sought = False
             at += length
         self._drop(at)
 
@@ -172,6 +180,7 @@ class PacketStream:
         if found is None:
             return max(at, len(self._pending) - _HEAD_SIZE + 1)
         self._seeking = False
+        self._was_sought = True
         return found.start()
 
     def _length(self, at: int) -> int:

@@ -108,6 +108,8 @@ class Exchange:
     def accepted(self, address: str, now: float, *, is_secure: bool = False) -> Link | None:
         """[MS-MQQB] 3.1.5.10: somebody has connected; None if there are too many."""
         if self.settings.hardened or not self._host.engine.state.connection_active:
+            why = "hardened security" if self.settings.hardened else "the queue manager is offline"
+            self._board.tell("a connection was refused", peer=address, reason=why)
             return None
         link = self._board.accept(address, is_secure=is_secure)
         if isinstance(link, str):

@@ -15,7 +15,6 @@ from merq.model.queue import OutgoingState
 IN_PROCESS: Final = "InProcess"
 ESTABLISH_PACKET_RECEIVED: Final = "EstablishPacketReceived"
 ESTABLISHED: Final = "Established"
-UNKNOWN_FAILURE: Final = "UnknownFailure"
 PING_FAILURE: Final = "PingFailure"
 SOCKET_CONNECT_FAILURE: Final = "SocketConnectFailure"
 CONNECTION_NOT_READY: Final = "ConnectionNotReady"

@@ -16,7 +16,12 @@ from ipaddress import ip_address
 from typing import Any, Final, Protocol, cast
 
 from merq.exchange import Exchange, Link
-from merq.exchange.lines import CERTIFICATE_FAILURE, DNS_FAILURE, SOCKET_CONNECT_FAILURE
+from merq.exchange.lines import (
+    CERTIFICATE_FAILURE,
+    DNS_FAILURE,
+    PING_FAILURE,
+    SOCKET_CONNECT_FAILURE,
+)
 from merq.exchange.switchboard import Fact
 from merq.net.pinging import Pinger
 from merq.net.securing import Securing
@@ -287,7 +292,7 @@ class Linking:
         settings, exchange = self.settings, self.exchange
         if exchange.settings.ping and not await self._pinger.ask(link.address, settings.ping_port):
             text = "no answer to a ping, or a refusal"
-            self._failed(link, text, "PingFailure")
+            self._failed(link, text, PING_FAILURE)
             return
         local = (settings.host, 0) if _is_way(settings.host, link.address) else None
         port, context = settings.port, None
