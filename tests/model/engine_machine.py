@@ -25,6 +25,7 @@ from merq.wire.view import MessageView
 from model.checkpointed_world import CheckpointedWorld
 from model.reference_queue import IN_QUEUE, NEVER, OK, QUOTA_KB, TAKING_ROOM, Msg, Queue, Told, Tx
 from model.reference_transactions import Model
+from unit.engine.engine_world import FRAME_SPACE
 
 NAMES: Final = ("qa", "qb", "qc")
 OUTGOING: Final = ("out1", "out2")
