@@ -5,16 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from bench.brokers import packages
@@ -28,11 +22,16 @@ from bench.brokers.catalogue import (
 )
 from bench.brokers.contender import figures
 from bench.brokers.page import printed, write_page
-from bench.brokers.results import MACHINE, Found
-from bench.brokers.running import NotReady
-from bench.brokers.yardsticks import yardsticks
+from bench.brokers.results import Found
+from bench.brokers.rounds import (
+    end_servers_when_terminated,
+    leave_out,
+    measured_in_child,
+    measured_in_rounds,
+    started,
+)
 from bench.builds import PEERS as LIBRARIES
-from bench.builds import ROOT, environment, working_folder
+from bench.builds import working_folder
 
 ROUNDS = 5
 SETTLING_S = 0.2
@@ -40,10 +39,6 @@ SETTLING_S = 0.2
 
 MEASURING_S_MAX = 120
 """A contender that takes longer for one round has failed."""
-
-
-class Failed(Exception):
-    """A contender could not be measured; what it said has been printed."""
 
 
 def main() -> int:
@@ -63,8 +58,7 @@ def main() -> int:
     if options.read:
         found = Found(**json.loads(options.read.read_text(encoding="utf-8")))
     else:
-        # Ended like this, brokers are ended as well; otherwise they would stay.
-        signal.signal(signal.SIGTERM, _leave)
+        end_servers_when_terminated()
         with working_folder(options.folder) as folder:
             found = run(options.rounds, folder)
     print(json.dumps(asdict(found)) if options.json else printed(found))
@@ -87,13 +81,21 @@ def run(count: int, folder: Path) -> Found:
     """Starts every broker, then measures every contender once a round, each round another first."""
     load = os.getloadavg()[0]
     missing: list[str] = []
-    with serving(folder, missing) as addresses:
+    servers = {each.name: each.serving for each in (*our_servers(), *SERVERS)}
+    with started(servers, folder, missing) as addresses:
         chosen = [
             each
             for each in (*our_contenders(), *PEERS)
             if each.server in addresses and _is_there(each, missing)
         ]
-        rounds = _rounds(count, chosen, addresses, folder, missing)
+        rounds = measured_in_rounds(
+            count,
+            chosen,
+            lambda each: _in_child(each, addresses[each.server]),
+            folder,
+            missing,
+            settling_s=SETTLING_S,
+        )
     measured = [each for each in chosen if each.name in rounds]
     versions = packages.versions()
     return Found(
@@ -107,89 +109,16 @@ def run(count: int, folder: Path) -> Found:
     )
 
 
-@contextmanager
-def serving(folder: Path, missing: list[str]) -> Iterator[dict[str, Any]]:
-    """Every server that can be had, by name with its address; the others are said to be missing."""
-    addresses: dict[str, Any] = {}
-    with ExitStack() as stack:
-        for number, server in enumerate((*our_servers(), *SERVERS)):
-            _say(f"starting {server.name}")
-            try:
-                # Short names, because the path of a socket may have about a hundred characters.
-                place = folder / str(number)
-                addresses[server.name] = stack.enter_context(server.serving(place))
-            except (packages.Unavailable, NotReady) as error:
-                missing.append(f"{server.name}: {error}")
-                _say(f"left out: {missing[-1]}")
-        yield addresses
-
-
 def _is_there(chosen: Measured, missing: list[str]) -> bool:
     """Whether its packages are; they are looked for where `make bench` installs them."""
     if str(LIBRARIES) not in sys.path:
         sys.path.append(str(LIBRARIES))
     if not chosen.module or find_spec(chosen.module) is not None:
         return True
-    missing.append(f"{chosen.name}: make bench installs {chosen.module}")
-    _say(f"left out: {missing[-1]}")
+    leave_out(chosen.name, f"make bench installs {chosen.module}", missing)
     return False
 
 
-def _rounds(
-    count: int,
-    chosen: Sequence[Measured],
-    addresses: dict[str, Any],
-    folder: Path,
-    missing: list[str],
-) -> dict[str, list[dict[str, float]]]:
-    rounds: dict[str, list[dict[str, float]]] = {each.name: [] for each in chosen}
-    rounds[MACHINE] = []
-    for number in range(count):
-        rounds[MACHINE].append(yardsticks(folder))
-        first = number % len(chosen) if chosen else 0
-        for each in (*chosen[first:], *chosen[:first]):
-            if each.name not in rounds:
-                continue
-            _say(f"round {number + 1} of {count}, {each.name}")
-            try:
-                rounds[each.name].append(_in_child(each, addresses[each.server]))
-            except Failed as error:
-                del rounds[each.name]
-                missing.append(f"{each.name}: {error}")
-                _say(f"left out: {missing[-1]}")
-            time.sleep(SETTLING_S)
-    return rounds
-
-
 def _in_child(chosen: Measured, address: Any) -> dict[str, float]:
-    """What a client in a process of its own measured.
-
-    Raises:
-        Failed: It measured nothing.
-    """
-    command = [sys.executable, "-m", "bench.brokers", "--measure", chosen.name]
-    try:
-        done = subprocess.run(
-            [*command, "--address", json.dumps(address)],
-            check=True,
-            cwd=ROOT,
-            env=environment(chosen.build),
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=MEASURING_S_MAX,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise Failed(f"a round took longer than {error.timeout:.0f} s") from error
-    except subprocess.CalledProcessError as error:
-        raise Failed(f"its client ended with {error.returncode}") from error
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
-def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    del frame
-    sys.exit(128 + number)
+    flags = ("--measure", chosen.name, "--address", json.dumps(address))
+    return measured_in_child("bench.brokers", *flags, build=chosen.build, within_s=MEASURING_S_MAX)

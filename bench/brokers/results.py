@@ -8,13 +8,10 @@ from statistics import median
 
 from bench.brokers import catalogue
 from bench.brokers.contender import LARGE, MEMORY, PIPELINED, RECEIVE, SEND, SEND_P50
-from bench.brokers.yardsticks import ECHO_P50, FDATASYNC_P50
+from bench.brokers.yardsticks import ECHO_P50, FDATASYNC_P50, MACHINE
 
 Rounds = Mapping[str, Sequence[Mapping[str, float]]]
 """By contender, the figures of each round by operation."""
-
-MACHINE = "machine"
-"""The yardsticks stand among the contenders by this name."""
 
 P50_GOAL = 1.3
 """A durable send alone may take so many times one fdatasync and one loopback echo."""

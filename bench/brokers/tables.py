@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from bench.brokers.contender import LARGE, MEMORY, PIPELINED, RATES, RECEIVE, SEND, SEND_P50
-from bench.brokers.results import GOALS, MACHINE, P50_GOAL, Found, p50_ratios, ratios
-from bench.brokers.yardsticks import ECHO_P50, FDATASYNC_P50
+from bench.brokers.results import GOALS, P50_GOAL, Found, p50_ratios, ratios
+from bench.brokers.yardsticks import ECHO_P50, FDATASYNC_P50, MACHINE
 
 ABSENT = "-"
 

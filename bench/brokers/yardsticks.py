@@ -14,6 +14,9 @@ from bench.brokers.contender import BODY
 from bench.brokers.running import ENDING_S_MAX
 from bench.builds import ROOT
 
+MACHINE = "machine"
+"""The yardsticks stand among the contenders by this name."""
+
 FDATASYNC_P50 = "fdatasync of an append, p50"
 ECHO_P50 = "loopback echo, p50"
 REPEATS = 500

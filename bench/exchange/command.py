@@ -5,27 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from bench.brokers import packages
 from bench.brokers.rabbitmq import CLASSIC, QUORUM
-from bench.brokers.running import NotReady
-from bench.brokers.yardsticks import yardsticks
-from bench.builds import ROOT, environment, found_builds, working_folder
+from bench.brokers.rounds import (
+    end_servers_when_terminated,
+    measured_in_child,
+    measured_in_rounds,
+    started,
+)
+from bench.builds import ROOT, found_builds, working_folder
 from bench.exchange import ours, shovel, sites
 from bench.exchange.figures import AMOUNT, QUICK, Amount, Figures
 from bench.exchange.page import printed, write_page
-from bench.exchange.results import MACHINE, Found
+from bench.exchange.results import Found
 
 ROUNDS = 5
 QUICK_ROUNDS = 1
@@ -37,10 +36,6 @@ MEASURING_S_MAX = 300
 
 RABBITMQ = "RabbitMQ"
 RABBITMQ_PACKAGE = "rabbitmq-server"
-
-
-class Failed(Exception):
-    """A contender could not be measured; what it said has been printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +99,7 @@ def main() -> int:
     if options.read:
         found = Found(**json.loads(options.read.read_text(encoding="utf-8")))
     else:
-        # Ended like this, services are ended as well; otherwise they would stay.
-        signal.signal(signal.SIGTERM, _leave)
+        end_servers_when_terminated()
         rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
         with working_folder(options.folder) as folder:
             found = run(rounds, amount, folder)
@@ -119,9 +113,16 @@ def run(count: int, amount: Amount, folder: Path) -> Found:
     """Starts everything, then measures every contender once a round, each round another first."""
     load = os.getloadavg()[0]
     missing: list[str] = []
-    with serving(folder, missing) as addresses:
+    with started(servers(), folder, missing) as addresses:
         chosen = [each for each in contenders() if each.server in addresses]
-        rounds = _rounds(count, amount, chosen, addresses, folder, missing)
+        rounds = measured_in_rounds(
+            count,
+            chosen,
+            lambda each: _in_child(each, addresses[each.server], amount),
+            folder,
+            missing,
+            settling_s=SETTLING_S,
+        )
     version = packages.versions().get(RABBITMQ_PACKAGE)
     return Found(
         rounds=rounds,
@@ -133,84 +134,16 @@ def run(count: int, amount: Amount, folder: Path) -> Found:
     )
 
 
-@contextmanager
-def serving(folder: Path, missing: list[str]) -> Iterator[dict[str, Any]]:
-    """Everything that can be had, by name with its address; the rest is said to be missing."""
-    servers: dict[str, Callable[[Path], AbstractContextManager[Any]]] = {
+def servers() -> dict[str, Callable[[Path], AbstractContextManager[Any]]]:
+    """What has to run for them, by name."""
+    own = {
         f"merq, {name}": partial(sites.serving, build=build)
         for name, build in found_builds().items()
     }
-    servers[RABBITMQ] = shovel.serving
-    addresses: dict[str, Any] = {}
-    with ExitStack() as stack:
-        for number, (name, start) in enumerate(servers.items()):
-            _say(f"starting {name}")
-            try:
-                # Short names, because the path of a socket may have about a hundred characters.
-                addresses[name] = stack.enter_context(start(folder / str(number)))
-            except (packages.Unavailable, NotReady) as error:
-                missing.append(f"{name}: {error}")
-                _say(f"left out: {missing[-1]}")
-        yield addresses
-
-
-def _rounds(
-    count: int,
-    amount: Amount,
-    chosen: Sequence[Contender],
-    addresses: Mapping[str, Any],
-    folder: Path,
-    missing: list[str],
-) -> dict[str, list[dict[str, float]]]:
-    rounds: dict[str, list[dict[str, float]]] = {each.name: [] for each in chosen}
-    rounds[MACHINE] = []
-    for number in range(count):
-        rounds[MACHINE].append(yardsticks(folder))
-        first = number % len(chosen) if chosen else 0
-        for each in (*chosen[first:], *chosen[:first]):
-            if each.name not in rounds:
-                continue
-            _say(f"round {number + 1} of {count}, {each.name}")
-            try:
-                rounds[each.name].append(_in_child(each, addresses[each.server], amount))
-            except Failed as error:
-                del rounds[each.name]
-                missing.append(f"{each.name}: {error}")
-                _say(f"left out: {missing[-1]}")
-            time.sleep(SETTLING_S)
-    return rounds
+    return {**own, RABBITMQ: shovel.serving}
 
 
 def _in_child(chosen: Contender, address: object, amount: Amount) -> dict[str, float]:
-    """What a process of its own measured.
-
-    Raises:
-        Failed: It measured nothing.
-    """
-    command = [sys.executable, "-m", "bench.exchange", "--measure", chosen.name]
-    command += ["--quick"] if amount is QUICK else []
-    try:
-        done = subprocess.run(
-            [*command, "--address", json.dumps(address)],
-            check=True,
-            cwd=ROOT,
-            env=environment(chosen.build),
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=MEASURING_S_MAX,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise Failed(f"a round took longer than {error.timeout:.0f} s") from error
-    except subprocess.CalledProcessError as error:
-        raise Failed(f"its client ended with {error.returncode}") from error
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
-def _say(words: str) -> None:
-    print(words, file=sys.stderr, flush=True)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    del frame
-    sys.exit(128 + number)
+    flags = ["--measure", chosen.name, "--address", json.dumps(address)]
+    flags += ["--quick"] if amount is QUICK else []
+    return measured_in_child("bench.exchange", *flags, build=chosen.build, within_s=MEASURING_S_MAX)

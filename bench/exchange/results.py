@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from bench.brokers.yardsticks import MACHINE
 from bench.exchange.figures import Kind, Measure, named
-
-MACHINE = "machine"
-"""The yardsticks stand among the contenders by this name."""
 
 LOCAL_KIND = Kind.RECOVERABLE
 """All rates are compared with that of recoverable messages to a local queue."""

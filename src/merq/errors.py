@@ -16,19 +16,21 @@ class WireError(MerqError):
 
     Attributes:
         reason: What was found and what was expected.
-        offset: Where, counted in bytes from the start of the packet or stream.
+        offset: Where, counted in bytes from the start of the packet or stream; None if it is about
+            no single place, as with a value that has no bytes yet, or with a count.
         field: The structure and field as the documents name them, where it is known.
     """
 
-    def __init__(self, reason: str, *, offset: int = 0, field: str = "") -> None:
+    def __init__(self, reason: str, *, offset: int | None = None, field: str = "") -> None:
         super().__init__(reason, offset, field)
         self.reason = reason
         self.offset = offset
         self.field = field
 
     def __str__(self) -> str:
-        where = f"{self.field}: " if self.field else ""
-        return f"{where}{self.reason} (at offset {self.offset})"
+        what = f"{self.field}: " if self.field else ""
+        where = "" if self.offset is None else f" (at offset {self.offset})"
+        return f"{what}{self.reason}{where}"
 
 
 class NameSyntaxError(MerqError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import merq
+from kit.raw_sockets import RawSocket
 from merq.errors import MessageQueueError
 from merq.protocol.application.client import ClientSession, Settled
 from merq.protocol.application.reports import Result
@@ -243,33 +243,12 @@ class ServiceProcess:
         return int(str(self.events("running")[-1]["tcp"]).rpartition(":")[2])
 
 
-class RawClient:
+class RawClient(RawSocket):
     """A connection without manners: it says what it is told to, and reads when it is told to."""
 
     def __init__(self, place: Path | tuple[str, int], token: str = "") -> None:
-        is_local = isinstance(place, Path)
-        self.socket = socket.socket(socket.AF_UNIX if is_local else socket.AF_INET)
+        super().__init__(place, patience_s=PATIENCE_S)
         self.session = ClientSession("raw", token)
-        try:
-            self.socket.settimeout(PATIENCE_S)
-            self.socket.connect(str(place) if isinstance(place, Path) else place)
-        except BaseException:
-            self.socket.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.socket.close()
 
     def fileno(self) -> int:
         return self.socket.fileno()
@@ -307,18 +286,6 @@ class RawClient:
                 if isinstance(settled.result, MessageQueueError):
                     raise settled.result
                 return settled.result
-
-    def is_cut_off(self, within_s: float = PATIENCE_S) -> bool:
-        """Whether the service closes the connection; what it says before that is thrown away."""
-        self.socket.settimeout(within_s)
-        try:
-            while self.socket.recv(1 << 16):
-                pass
-        except TimeoutError:
-            return False
-        except ConnectionError:
-            return True
-        return True
 
 
 @contextmanager

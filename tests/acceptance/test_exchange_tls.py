@@ -7,15 +7,14 @@ import socket
 import ssl
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
 import pytest
-import trustme
 
 from acceptance.service_process import environment, wait_until
+from kit.certificates import Authority
 from kit.raw_peers import establish
 from kit.relaying import PORT
 from kit.stations import Station, end_cleanly, new_address, outgoing_to, received, wait_until_sent
@@ -24,31 +23,6 @@ from merq.model.queue import OutgoingState
 TLS_PORT: Final = 1802
 BOOKINGS: Final = r".\private$\bookings"
 COUNT: Final = 50
-
-
-@dataclass(frozen=True)
-class Authority:
-    """Who signs certificates, and the folder where they lie."""
-
-    folder: Path
-    ca: trustme.CA
-
-    @classmethod
-    def made(cls, folder: Path) -> Authority:
-        folder.mkdir()
-        ca = trustme.CA()
-        ca.cert_pem.write_to_path(str(folder / "ca.pem"))
-        return cls(folder, ca)
-
-    def issue(self, identity: str) -> tuple[Path, Path]:
-        """A certificate and its key, in files."""
-        issued = self.ca.issue_cert(identity)
-        cert, key = self.folder / f"{identity}.pem", self.folder / f"{identity}.key"
-        for number, blob in enumerate(issued.cert_chain_pems):
-            blob.write_to_path(str(cert), append=number > 0)
-        issued.private_key_pem.write_to_path(str(key))
-        key.chmod(0o600)
-        return cert, key
 
 
 @pytest.fixture
@@ -69,7 +43,7 @@ def secured(data: Path, authority: Authority, trusted: Authority | None = None) 
         "exchange.tls_port": TLS_PORT,
         "exchange.tls_cert": cert,
         "exchange.tls_key": key,
-        "exchange.tls_ca": (trusted or authority).folder / "ca.pem",
+        "exchange.tls_ca": (trusted or authority).ca_file,
         "exchange.tls_only": "true",
     }
     return Station(data, settings, address)
@@ -186,11 +160,11 @@ def test_who_shows_no_certificate_or_a_strange_one_is_not_let_in(
     tmp_path: Path, own: Authority, other: Authority, who: str
 ) -> None:
     with secured(tmp_path / "office", own) as office:
-        known = ssl.create_default_context(cafile=str(own.folder / "ca.pem"))
+        known = ssl.create_default_context(cafile=str(own.ca_file))
         known.load_cert_chain(*own.issue("known.example"))
         assert greet(office, known).startswith(b"\x10\x5a")
         office.wait_until_alone()
-        context = ssl.create_default_context(cafile=str(own.folder / "ca.pem"))
+        context = ssl.create_default_context(cafile=str(own.ca_file))
         if who == "a stranger":
             context.load_cert_chain(*other.issue("stranger.example"))
         with pytest.raises((ssl.SSLError, ConnectionError)):

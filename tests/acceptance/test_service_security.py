@@ -9,17 +9,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
 import pytest
-import trustme
 
 import merq
 from acceptance.service_process import PATIENCE_S, ServiceProcess, serving, wait_until
+from kit.certificates import Authority
 from merq.errors import CertificateError
 from merq.hresult import HResult
 from merq.protocol.application.frames import HEADER, Kind
@@ -35,42 +34,6 @@ TOKEN_CHECK_S: Final = 5.0
 """So often the service looks whether tokens still hold."""
 
 
-@dataclass(frozen=True)
-class Authority:
-    """Who signs certificates, and the folder where they lie."""
-
-    folder: Path
-    ca: trustme.CA
-
-    @classmethod
-    def made(cls, folder: Path) -> Authority:
-        folder.mkdir()
-        ca = trustme.CA()
-        ca.cert_pem.write_to_path(str(folder / "ca.pem"))
-        return cls(folder, ca)
-
-    @property
-    def ca_file(self) -> Path:
-        return self.folder / "ca.pem"
-
-    def issue(
-        self, name: str, *identities: str, lasts: timedelta = timedelta(days=30)
-    ) -> tuple[Path, Path]:
-        """A certificate and its key, in files."""
-        now = datetime.now(UTC)
-        issued = self.ca.issue_cert(
-            *(identities or ("localhost",)),
-            not_before=now - timedelta(days=60),
-            not_after=now + lasts,
-        )
-        cert, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
-        for number, blob in enumerate(issued.cert_chain_pems):
-            blob.write_to_path(str(cert), append=number > 0)
-        issued.private_key_pem.write_to_path(str(key))
-        key.chmod(0o600)
-        return cert, key
-
-
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority.made(tmp_path_factory.mktemp("own") / "ca")
@@ -82,7 +45,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 def tls_flags(authority: Authority, *identities: str) -> list[str]:
-    cert, key = authority.issue("server", *identities)
+    cert, key = authority.issue("server", *(identities or ("localhost",)))
     return ["--tcp-port", "0", "--tls-cert", str(cert), "--tls-key", str(key), "--name", NAME]
 
 
@@ -177,7 +140,13 @@ def test_a_client_with_a_certificate_of_the_right_authority_is_let_in(
         refusal(service, cert=cert, key=key, **how)
         before = sum("certificate verify failed" in each for each in service.reasons())
         assert before
-        ended = authority.issue("ended", "somebody@example.org", lasts=timedelta(seconds=-5))
+        now = datetime.now(UTC)
+        ended = authority.issue(
+            "ended",
+            "somebody@example.org",
+            begins=now - timedelta(days=60),
+            ends=now - timedelta(seconds=5),
+        )
         heard = said_to_a_stranger(service, authority, ended, str(how["token"]))
         check_reveals_nothing(service, heard)
         awaited(service, "certificate verify failed", before)
@@ -278,7 +247,8 @@ def test_a_service_that_is_not_whom_the_client_trusts_is_refused_by_the_client(
 def test_a_certificate_that_ends_while_the_service_runs_is_refused_by_clients(
     tmp_path: Path, authority: Authority
 ) -> None:
-    cert, key = authority.issue("brief", lasts=timedelta(seconds=BRIEF_S))
+    ends = datetime.now(UTC) + timedelta(seconds=BRIEF_S)
+    cert, key = authority.issue("brief", "localhost", ends=ends)
     flags = ["--tcp-port", "0", "--tls-cert", str(cert), "--tls-key", str(key), "--name", NAME]
     began = time.monotonic()
     with serving(tmp_path / "data", *flags) as service:
@@ -341,7 +311,7 @@ def test_settings_that_would_not_be_safe_are_refused(
 
 
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path, authority: Authority) -> None:
-    cert, key = authority.issue("open")
+    cert, key = authority.issue("open", "localhost")
     key.chmod(0o644)
     flags = ("--tcp-port", "0", "--tls-cert", str(cert), "--tls-key", str(key))
     service = ServiceProcess(tmp_path / "data", "--no-retry", *flags)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import socket
-from types import TracebackType
 from typing import Final, Self
 from uuid import UUID, uuid4
 
+from kit.raw_sockets import RawSocket
 from kit.relaying import PATIENCE_S, PORT
 from kit.vectors import frame
 from merq.wire.build import Outline, build_packet
@@ -43,37 +42,15 @@ def parameters(window: int = 64) -> bytes:
     return ConnectionParameters.of(header).pack()
 
 
-class RawPeer:
+class RawPeer(RawSocket):
     """A connection to a queue manager, from an address of one's own."""
 
     def __init__(self, address: str, source: str = "") -> None:
+        super().__init__((address, PORT), source=source, patience_s=PATIENCE_S)
         self.guid = uuid4()
         self._splitter = PacketSplitter()
         self._packets: list[bytes] = []
         self._ordinal = 0
-        self.socket = socket.socket()
-        try:
-            self.socket.settimeout(PATIENCE_S)
-            if source:
-                self.socket.bind((source, 0))
-            self.socket.connect((address, PORT))
-        except BaseException:
-            self.socket.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.socket.close()
 
     def say(self, *packets: bytes) -> None:
         self.socket.sendall(b"".join(packets))
@@ -115,18 +92,6 @@ class RawPeer:
                 recoverable=recoverable,
             )
         )
-
-    def is_cut_off(self, within_s: float = PATIENCE_S) -> bool:
-        """Whether the other side closes the connection; what it says before is thrown away."""
-        self.socket.settimeout(within_s)
-        try:
-            while self.socket.recv(1 << 16):
-                pass
-        except TimeoutError:
-            return False
-        except ConnectionError:
-            return True
-        return True
 
 
 def documented(number: int, *, client: UUID, server: UUID) -> bytes:

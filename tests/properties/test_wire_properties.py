@@ -140,6 +140,7 @@ def outcome(parse: Any, data: bytes) -> Any:
         return parse(data)
     except WireError as wrong:
         failure = wrong
+    assert failure.offset is not None
     assert 0 <= failure.offset <= len(data)
     return (str(failure), failure.offset)
 

@@ -107,6 +107,12 @@ class Fold:
         del self.messages[queue][lookup_id]
         self.notes.pop((queue, lookup_id), None)
 
+    def remove_many(self, data: bytes) -> None:
+        queue, lookup_ids = records.read_remove_many(data)
+        for lookup_id in lookup_ids:
+            del self.messages[queue][lookup_id]
+            self.notes.pop((queue, lookup_id), None)
+
     def define(self, data: bytes) -> None:
         properties = json.loads(data)
         number = properties["number"]
@@ -170,6 +176,7 @@ class Fold:
 _RULES = {
     records.PUT: Fold.put,
     records.REMOVE: Fold.remove,
+    records.REMOVE_MANY: Fold.remove_many,
     records.QUEUE: Fold.define,
     records.DROP: Fold.drop,
     records.RESERVE: Fold.reserve,

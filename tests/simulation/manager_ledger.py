@@ -127,6 +127,10 @@ class Ledger:
                 queue, _, lookup_id = _PUT.unpack(data)
                 self._look_at_removal(seen, queue, lookup_id)
                 what = lookup_id
+            case records.REMOVE_MANY:
+                queue, lookup_ids = records.read_remove_many(data)
+                for lookup_id in lookup_ids:
+                    self._look_at_removal(seen, queue, lookup_id)
             case records.MOVE:
                 queue, target, lookup_id = _PUT.unpack(data)
                 seen.moved.add((queue, lookup_id, target))

@@ -222,7 +222,9 @@ def read_ping(data: bytes, tree: TraceNode) -> Ping:
 def undecoded(wrong: WireError, offset: int, origin: Origin | None) -> Undecoded:
     """What a failure looks like to people; `offset` is where the packet began."""
     field = f"{wrong.field}: " if wrong.field else ""
-    return Undecoded(offset=offset + wrong.offset, reason=f"{field}{wrong.reason}", origin=origin)
+    # A failure that is about the packet as a whole is shown where that begins.
+    at = offset + (wrong.offset or 0)
+    return Undecoded(offset=at, reason=f"{field}{wrong.reason}", origin=origin)
 
 
 def from_raw(file: BufferedReader) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from merq.cli.durations import age
 from merq.cli.rendering import count, date_of, printable, table_of
 from merq.engine.transfer import HISTORY_MAX
 from merq.hresult import HResult
+from merq.model.properties import ConnectionStatus
 from merq.model.queue import NULL_GUID, OutgoingState
 from merq.protocol.application.reports import (
     ConnectionAttempt,
@@ -31,8 +32,8 @@ SEQUENCES_SHOWN_MAX: Final = 20
 
 OFFLINE: Final = "This queue manager is offline: nothing goes to others until `merq online`."
 
-_ESTABLISHED: Final = "Established"
-_LOST: Final = "ConnectionNotReady"
+_ESTABLISHED: Final = ConnectionStatus.ESTABLISHED.document_name
+_LOST: Final = ConnectionStatus.CONNECTION_NOT_READY.document_name
 
 
 # For programs.

@@ -282,7 +282,7 @@ class Arrivals:
         state = self._state
         if view.acknowledgments & notices.NEGATIVE_ARRIVAL:
             notices.acknowledge(state, change, view, reason)
-        notices.finally_told(state, change, view, reason)
+        notices.finally_told(state, change, view, reason, is_rejected=True)
         kept = (
             MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
             MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,

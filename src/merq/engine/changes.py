@@ -200,13 +200,13 @@ class DropStep:
 
 @final
 class StageStep:
-    """A message is to be sent when a transaction commits."""
+    """Messages are to be sent to a queue when a transaction commits."""
 
-    __slots__ = ("operation", "transaction")
+    __slots__ = ("operations", "transaction")
 
-    def __init__(self, transaction: Transaction, operation: Sending) -> None:
+    def __init__(self, transaction: Transaction, operations: list[Sending]) -> None:
         self.transaction = transaction
-        self.operation = operation
+        self.operations = operations
 
 
 @final

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from merq.engine import notices, tracing
-from merq.engine.changes import Change, RemoveManyStep
+from merq.engine.changes import Change
 from merq.engine.positions import AVAILABLE, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.state import State
@@ -198,7 +198,7 @@ class Departures:
         Each is a lookup identifier, and whether its sender wants a copy.
         """
         change = Change()
-        gone: list[int] = []
+        gone: list[Place] = []
         for lookup_id, is_journaled in messages:
             place = queue.positions.get(lookup_id)
             if place is None or place.state == PURGE_PENDING:
@@ -206,20 +206,17 @@ class Departures:
             packet = self._state.readable(place) if is_journaled else None
             if packet is not None and packet[16:32] == self._state.source:
                 notices.delivered(self._state, change, MessageView(packet))
-            self._go(change, queue, place, gone)
+            gone.append(place)
             if queue.transfer is not None:
                 queue.transfer.strays.discard(lookup_id)
-        self._submit(change, queue, gone)
-
-    def _go(self, change: Change, queue: Queue, place: Place, gone: list[int]) -> None:
-        queue.positions.set_state(place.lookup_id, PURGE_PENDING)
-        notices.take_of_many(change, queue, place)
-        gone.append(place.lookup_id)
-
-    def _submit(self, change: Change, queue: Queue, gone: list[int]) -> None:
         if gone:
-            change.steps.append(RemoveManyStep(queue, gone))
+            self._go(change, queue, gone)
             self._state.submit(change)
+
+    def _go(self, change: Change, queue: Queue, gone: list[Place]) -> None:
+        for place in gone:
+            queue.positions.set_state(place.lookup_id, PURGE_PENDING)
+        notices.take_all(change, queue, gone)
 
     def ordered(self, change: Change, sequence_id: int, number: int) -> Queue | None:
         """[MS-MQQB] 3.1.5.6: an OrderAck: messages up to this number have arrived in order.
@@ -233,7 +230,7 @@ class Departures:
         transfer.last_ack_time = self._state.now
         transfer.last_ack_count += 1
         transfer.last_ack = max(transfer.last_ack, (sequence_id, number))
-        gone: list[int] = []
+        gone: list[Place] = []
         waiting = transfer.unordered
         while waiting and (waiting[0].sequence_id, waiting[0].number) <= (sequence_id, number):
             done = waiting.popleft()
@@ -244,9 +241,8 @@ class Departures:
             if done.wants_final:
                 transfer.awaiting_final.add(done.lookup_id)
             else:
-                self._go(change, queue, place, gone)
-        if gone:
-            change.steps.append(RemoveManyStep(queue, gone))
+                gone.append(place)
+        self._go(change, queue, gone)
         self._state.outbound[queue] = None
         return queue
 
@@ -288,9 +284,7 @@ class Departures:
             else:
                 note = queue.notes.get(place.lookup_id, NO_NOTE)
                 notices.bury(self._state, change, view, reason, note)
-        gone: list[int] = []
-        self._go(change, queue, place, gone)
-        change.steps.append(RemoveManyStep(queue, gone))
+        self._go(change, queue, [place])
 
     # Expiry of what may have arrived.
 

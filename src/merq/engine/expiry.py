@@ -66,6 +66,20 @@ class Expiries:
             return True
         return False
 
+    def remove_many(
+        self, expiries: array[int], queue: int, lookup_ids: array[int], never: int
+    ) -> None:
+        """Messages of a queue are gone, some of which may `never` have been to expire."""
+        if self._twins or never in expiries:
+            for expires, lookup_id in zip(expiries, lookup_ids, strict=True):
+                if expires != never:
+                    self.remove(expires, queue, lookup_id)
+            return
+        pairs = zip(expiries, lookup_ids, strict=True)
+        keys = array("Q", [second << _LOW_BITS | one & _LOW_MASK for second, one in pairs])
+        high = queue << _HIGH_BITS
+        self._entries.remove_many(keys, array("Q", [high | one >> _LOW_BITS for one in lookup_ids]))
+
     def due(self, now: int) -> list[tuple[int, int]]:
         """Takes out queue and lookup identifier of what expired before this second.
 

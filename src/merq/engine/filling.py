@@ -8,6 +8,23 @@ from merq.engine.queue import Queue
 from merq.engine.state import State
 
 
+def put_run(
+    state: State, change: Change, queue: Queue, packets: list[bytes], keys: list[int]
+) -> None:
+    """Plans that recoverable messages of priority 0 come into a queue, in this order."""
+    count, now, number = len(packets), state.now, queue.properties.number
+    first = state.numbers.lookup_ids(0, count, change)
+    lookup_ids = list(range(first, first + count))
+    size = sum(map(len, packets))
+    entries = change.entries
+    step = PutManyStep(queue, now, lookup_ids, packets, 0, len(entries), size)
+    step.keys = keys
+    for lookup_id, packet in zip(lookup_ids, packets, strict=True):
+        entries.append(records.put(number, now, lookup_id, packet))
+    change.steps.append(step)
+    state.stage(queue, size)
+
+
 class Filler:
     """Plans for one change that messages come into queues."""
 

@@ -167,11 +167,47 @@ class Holdings:
         if queue.transfer is not None:
             self.outbound[queue] = None  # somebody may have held it, with all behind it
         self.taken_bytes -= place.size
-        if place.location & MEMORY:
-            del self._memory[place.location]
-            self.memory_bytes -= place.size
+        self._release(place.location, place.size)
+
+    def _release(self, location: int, size: int) -> None:
+        if location & MEMORY:
+            del self._memory[location]
+            self.memory_bytes -= size
         else:
-            self._packets.release(place.location, place.size)
+            self._packets.release(location, size)
+
+    def remove_many(self, queue: Queue, lookup_ids: list[int]) -> None:
+        """Messages are gone; those that lie one behind the other go at once."""
+        at = 0
+        while at < len(lookup_ids):
+            taken = self._remove_run(queue, lookup_ids, at)
+            if not taken:
+                self.remove(queue, lookup_ids[at])
+            at += taken or 1
+
+    def _remove_run(self, queue: Queue, lookup_ids: list[int], at: int) -> int:
+        """Takes out neighbours of which nothing but their place is known; gives how many."""
+        if queue.notes or queue.held or queue.expired:
+            return 0
+        run = queue.positions.remove_run(lookup_ids, at)
+        if run is None:
+            return 0
+        count = len(run.ids)
+        queue.left += count
+        queue.by_message_id.remove_many(run.keys, run.ids)
+        size = sum(run.sizes)
+        self.taken_bytes -= size
+        if min(run.expiries) != NEVER:
+            self.expiries.remove_many(run.expiries, queue.number, run.ids, NEVER)
+        low, high = min(run.locations), max(run.locations)
+        if low >> 32 == high >> 32 and not high & MEMORY:
+            self._packets.release_all(run.locations, run.sizes, size)
+        else:
+            for location, each in zip(run.locations, run.sizes, strict=True):
+                self._release(location, each)
+        if queue.transfer is not None:
+            self.outbound[queue] = None
+        return count
 
     def _take_out(self, queue: Queue, lookup_id: int) -> Place:
         place = queue.positions.remove(lookup_id)

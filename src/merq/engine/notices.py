@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine import outgoing, records
-from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveStep
+from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveManyStep, RemoveStep
 from merq.engine.holdings import MEMORY
 from merq.engine.incoming import Incoming
 from merq.engine.positions import Place
@@ -110,10 +110,14 @@ def take(change: Change, queue: Queue, place: Place) -> None:
     change.steps.append(RemoveStep(queue, place.lookup_id))
 
 
-def take_of_many(change: Change, queue: Queue, place: Place) -> None:
-    """The same for one of several; whoever plans the change adds the step that has all of them."""
-    if not place.location & MEMORY:
-        change.entries.append(records.remove(queue.properties.number, place.lookup_id))
+def take_all(change: Change, queue: Queue, places: list[Place]) -> None:
+    """The same for several."""
+    if not places:
+        return
+    stored = [place.lookup_id for place in places if not place.location & MEMORY]
+    if stored:
+        change.entries.append(records.remove_many(queue.properties.number, stored))
+    change.steps.append(RemoveManyStep(queue, [place.lookup_id for place in places]))
 
 
 def arrived(state: State, change: Change, view: MessageView) -> None:
@@ -185,8 +189,8 @@ def lost(
     if queue.properties.kind in KEEPING or note.kept:
         return
     if view.transactional and view.packet[16:32] != state.source:
-        # Its sender has kept it until it hears of this.
-        finally_told(state, change, view, reason)
+        # Its sender may have kept it until it hears of this; what is only passing it surely has.
+        finally_told(state, change, view, reason, is_rejected=queue.is_outgoing)
     else:
         bury(state, change, view, reason, note)
     wanted = NEGATIVE_RECEIVE if reason & _ABOUT_RECEIVING else NEGATIVE_ARRIVAL
@@ -297,15 +301,17 @@ def _response(view: MessageView) -> Destination:
     return "" if name is None else _destination(name)
 
 
-def finally_told(state: State, change: Change, view: MessageView, reason: int) -> None:
+def finally_told(
+    state: State, change: Change, view: MessageView, reason: int, *, is_rejected: bool = False
+) -> None:
     """[MS-MQQB] 3.1.7.2.2: a transactional message's sender learns what became of it in the end.
 
-    Who rejects it says so whatever was asked for; a message that was received is told of if its
+    Who rejects it says so whatever was asked for; of a message that leaves its queue is told if its
     sender waits for that.
     """
     if not view.transactional or view.packet[16:32] == state.source:
         return
-    if reason == MessageClass.MQMSG_CLASS_ACK_RECEIVE and not (
+    if not is_rejected and not (
         view.positive_journaling or view.negative_journaling or view.final_ack_required
     ):
         return

@@ -53,6 +53,24 @@ class Numbers:
             self._reserve(change)
         return self._ordinal & ORDINAL_MASK
 
+    def ordinals(self, count: int, change: Change) -> int | None:
+        """As many ordinals in a row, the first of them; None if they start anew on the way."""
+        if self._ordinal & ORDINAL_MASK > ORDINAL_MASK - count:
+            return None
+        first = (self._ordinal + 1) & ORDINAL_MASK
+        self._ordinal += count
+        if self._ordinal > self._ordinal_reserved:
+            self._reserve(change)
+        return first
+
+    def lookup_ids(self, priority: int, count: int, change: Change) -> int:
+        """As many lookup identifiers in a row, the first of them."""
+        first = self._sequential_id + 1
+        self._sequential_id += count
+        if self._sequential_id > self._sequential_reserved:
+            self._reserve(change)
+        return lookup_id_of(priority, first)
+
     def many(self, count: int, change: Change) -> tuple[int, int] | None:
         """As many sequential identifiers and ordinals in a row; the first of each.
 

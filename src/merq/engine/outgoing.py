@@ -96,10 +96,11 @@ def reach_if_possible(state: State, change: Change, name: FormatName) -> Queue |
         return None
 
 
-def next_place(state: State, queue: Queue, staged: int) -> tuple[int, int]:
-    """[MS-MQQB] 3.1.1.5: sequence and number of the next transactional message to a destination.
+def next_places(state: State, queue: Queue, staged: int, count: int) -> tuple[int, int]:
+    """[MS-MQQB] 3.1.1.5: sequence of so many transactional messages to a destination, and the
+    number of the first.
 
-    A queue in which there is nothing but these `staged` bytes begins a new sequence, and so does
+    A queue in which there is nothing but their `staged` bytes begins a new sequence, and so does
     every start: a folder that was restored does not know which numbers were given since, and what
     has one of those again would be taken for a duplicate. A sequence's identifier is above all that
     were given before, and above those of a folder that was restored since.
@@ -107,13 +108,13 @@ def next_place(state: State, queue: Queue, staged: int) -> tuple[int, int]:
     transfer = queue.transfer
     assert transfer is not None, "only messages to others are in a sequence"
     is_idle = not queue.positions.count and queue.staged_bytes <= staged
-    if is_idle or not transfer.is_own or transfer.next_number >= SEQUENCE_NUMBER_MAX:
+    if is_idle or not transfer.is_own or transfer.next_number > SEQUENCE_NUMBER_MAX - count:
         state.last_sequence_id = max(state.now << 32 | 1, state.last_sequence_id + 1)
         transfer.sequence_id = state.last_sequence_id
         transfer.next_number = 1
         transfer.is_own = True
     number = transfer.next_number
-    transfer.next_number += 1
+    transfer.next_number += count
     return transfer.sequence_id, number
 
 

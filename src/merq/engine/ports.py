@@ -20,3 +20,6 @@ class PacketSource(Protocol):
 
     def release(self, position: int, size: int) -> None:
         """The packet there is needed no more."""
+
+    def release_all(self, positions: array[int], sizes: array[int], size: int) -> None:
+        """These packets, which lie in one segment, are needed no more; `size` is of all of them."""

@@ -49,6 +49,8 @@ BLOCK_ROWS: Final = 512
 LANES: Final = 8
 _LANE_SHIFT: Final = 56
 
+_DELETED: Final = bytes([DELETED]) * BLOCK_ROWS
+
 _THIN_SHARE: Final = 8
 """Blocks of fewer rows than one of this many of a full one are not thinned out."""
 
@@ -355,6 +357,42 @@ class PositionList:
         if deleted * 4 > rows * 3 and (rows > self._thin_rows or deleted == rows):
             self._tidy(self._lanes[lookup_id >> _LANE_SHIFT], block, lookup_id)
         return place
+
+    def remove_run(self, lookup_ids: list[int], at: int) -> Columns | None:
+        """Takes out messages from `at` on that lie one behind the other, and gives what they were.
+
+        None if there are fewer than two of them.
+        """
+        row = self._find(lookup_ids[at])
+        if row < 0:
+            return None
+        block = self._near
+        end = row + min(len(lookup_ids) - at, len(block.ids) - row)
+        ids = block.ids[row:end]
+        if end - row < 2 or ids != array("Q", lookup_ids[at : at + end - row]):
+            return None
+        states = block.states
+        if states.count(DELETED, row, end):
+            return None
+        found = Columns(
+            ids,
+            block.locations[row:end],
+            block.sizes[row:end],
+            block.expiries[row:end],
+            block.keys[row:end],
+        )
+        count = end - row
+        self.available -= states.count(AVAILABLE, row, end)
+        states[row:end] = _DELETED[:count] if count <= BLOCK_ROWS else bytes([DELETED]) * count
+        self.count -= count
+        self.total_bytes -= sum(found.sizes)
+        block.deleted += count
+        if row == block.start:
+            block.start = end
+        rows = len(states)
+        if block.deleted * 4 > rows * 3 and (rows > self._thin_rows or block.deleted == rows):
+            self._tidy(self._lanes[ids[0] >> _LANE_SHIFT], block, ids[0])
+        return found
 
     def _tidy(self, lane: Lane, block: Block, lookup_id: int) -> None:
         """Drops a block if nothing in it lives, else thins it out and joins it to a neighbour."""

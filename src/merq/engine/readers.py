@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from merq.engine import notices
-from merq.engine.changes import Answer, Change, RemoveManyStep
+from merq.engine.changes import Answer, Change
 from merq.engine.cursor import Cursor, Outcome
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING, Place
 from merq.engine.queue import ENDING, HELD, HELD_QUIETLY, Queue
@@ -86,7 +86,7 @@ class Readers:
         """Messages that are held go, or go back."""
         held, positions = queue.held, queue.positions
         journaled = queue.properties.journaling or queue.properties.owner != 0
-        gone: list[int] = []
+        gone: list[Place] = []
         for lookup_id in lookup_ids:
             place = positions.get(lookup_id)
             assert place is not None, "what is held is there"
@@ -99,13 +99,11 @@ class Readers:
                 self._state.give_back(queue, lookup_id)
                 continue
             else:
-                gone.append(lookup_id)
-                notices.take_of_many(change, queue, place)
+                gone.append(place)
                 if journaled or held[lookup_id] != HELD_QUIETLY:
                     notices.received_at(self._state, change, queue, place)
             held[lookup_id] = ENDING
-        if gone:
-            change.steps.append(RemoveManyStep(queue, gone))
+        notices.take_all(change, queue, gone)
 
     def _read_or_wait(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
         """[MS-MQDMPR] 3.1.7.3.1: whoever finds nothing waits, if he may."""
@@ -215,7 +213,7 @@ class Readers:
         state = self._state
         change = Change()
         found: list[Delivered] = []
-        gone: list[int] = []
+        gone: list[Place] = []
         size = 0
         going: Place | None = place
         while going is not None:
@@ -235,8 +233,7 @@ class Readers:
                 going = queue.positions.after(going.lookup_id)
             else:
                 going = queue.positions.first() if self._may_go_on(reader) else None
-        if gone:
-            change.steps.append(RemoveManyStep(queue, gone))
+        notices.take_all(change, queue, gone)
         result = found if reader.most else found[0]
         if change.steps:
             change.answers.append(Answer(reader.request, result))
@@ -250,7 +247,7 @@ class Readers:
         queue: Queue,
         reader: WaitingRead,
         delivered: Delivered,
-        gone: list[int],
+        gone: list[Place],
     ) -> None:
         """A message that is handed out belongs to the reader, or to its transaction."""
         lookup_id, packet = delivered.lookup_id, delivered.packet
@@ -266,8 +263,7 @@ class Readers:
             return
         place = queue.positions.get(lookup_id)
         assert place is not None, "it was just found"
-        notices.take_of_many(change, queue, place)
-        gone.append(lookup_id)
+        gone.append(place)
         if not notices.is_quiet(queue, lookup_id, packet, self._state.source):
             notices.received(self._state, change, queue, packet)
 

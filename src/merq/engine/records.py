@@ -16,11 +16,13 @@ One frame of the log holds all records of one change, so a change is there whole
 | 10 RESOLVE | GUID: the prepared transaction has ended, the records beside this one say how |
 | 11 KEEP | as PUT, of a copy that does not expire |
 | 12 SEQUENCE | how far a sequence of another queue manager is: its GUID, sequence u64, number u32, time u32, size of the sender's address u16, the address, the name that it sends to in UTF-8 |
+| 13 REMOVE_MANY | queue u32, zero u32, lookup identifiers u64 |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -36,6 +38,7 @@ PREPARE: Final = 9
 RESOLVE: Final = 10
 KEEP: Final = 11
 SEQUENCE: Final = 12
+REMOVE_MANY: Final = 13
 
 PUT_HEADER_SIZE: Final = 16
 
@@ -96,6 +99,13 @@ def relocate(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
 def remove(queue: int, lookup_id: int) -> Entry:
     """A message leaves a queue."""
     return Entry(REMOVE, _REMOVE.pack(queue, lookup_id))
+
+
+def remove_many(queue: int, lookup_ids: Sequence[int]) -> Entry:
+    """Messages leave a queue."""
+    if len(lookup_ids) == 1:
+        return remove(queue, lookup_ids[0])
+    return Entry(REMOVE_MANY, struct.pack(f"<I4x{len(lookup_ids)}Q", queue, *lookup_ids))
 
 
 def move(queue: int, target: int, lookup_id: int) -> Entry:
@@ -162,6 +172,12 @@ def read_note(data: bytes | memoryview) -> NoteData:
     queue, aborts, lookup_id, flags = _NOTE.unpack_from(data)
     text = bytes(data[_NOTE.size :]).decode("utf-8", "surrogatepass")
     return NoteData(queue, aborts, lookup_id, bool(flags & 1), text, bool(flags & 2))
+
+
+def read_remove_many(data: bytes | memoryview) -> tuple[int, list[int]]:
+    """Queue and lookup identifiers of a REMOVE_MANY."""
+    queue, *lookup_ids = struct.unpack(f"<I4x{len(data) // 8 - 1}Q", data)
+    return queue, lookup_ids
 
 
 def read_drop(data: bytes | memoryview) -> int:

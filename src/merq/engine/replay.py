@@ -60,6 +60,11 @@ def _remove(state: State, data: memoryview, _: int) -> None:
     state.remove(state.queues[number], lookup_id)
 
 
+def _remove_many(state: State, data: memoryview, _: int) -> None:
+    number, lookup_ids = records.read_remove_many(data)
+    state.remove_many(state.queues[number], lookup_ids)
+
+
 def _queue(state: State, data: memoryview, _: int) -> None:
     state.define(QueueProperties.from_bytes(bytes(data)))
 
@@ -120,4 +125,5 @@ _RULES: Final[dict[int, Callable[[State, memoryview, int], None]]] = {
     records.RESOLVE: _resolve,
     records.KEEP: _keep,
     records.SEQUENCE: _sequence,
+    records.REMOVE_MANY: _remove_many,
 }

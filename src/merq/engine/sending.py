@@ -6,6 +6,7 @@ ordinal and time; that makes it a message.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Final
 
@@ -25,6 +26,7 @@ from merq.wire.headers import PACKET_SIZE_MAX
 from merq.wire.refusing import refusal
 from merq.wire.view import MessageView
 
+_U32: Final = struct.Struct("<I")
 _DELIVERY: Final = 3 << 5
 _TELLING: Final = 1 << 9 | 7 << 13
 """[MS-MQMQ] 2.2.19.2: the delivery mode; positive journaling, or an administration queue."""
@@ -105,7 +107,9 @@ class Senders:
     ) -> None:
         """Messages into one queue, when everything was looked at."""
         ids = b""
-        if within is None and note is None and _is_plain(queue, views):
+        if within is not None:
+            ids = self._stage_all(change, queue, views, total, within, note)
+        elif note is None and _is_plain(queue, views):
             ids = self._send_plain(change, queue, views, total)
         if not ids:
             numbers = self._state.numbers
@@ -117,6 +121,31 @@ class Senders:
             )
         change.answers.append(Answer(request, ids))
         self._state.submit(change)
+
+    def _stage_all(
+        self,
+        change: Change,
+        queue: Queue,
+        views: list[MessageView],
+        total: int,
+        within: Transaction,
+        note: Note | None,
+    ) -> bytes:
+        """Messages that are sent when a transaction commits; gives nothing if their ordinals are
+        not in a row.
+        """
+        state = self._state
+        first = state.numbers.ordinals(len(views), change)
+        if first is None:
+            return b""
+        now, source = state.now, state.source
+        operations = [
+            Sending(queue, view, now, ordinal, note) for ordinal, view in enumerate(views, first)
+        ]
+        state.stage(queue, total)
+        within.operations += operations
+        change.steps.append(StageStep(within, operations))
+        return b"".join([source + _U32.pack(first + row) for row in range(len(views))])
 
     def _send_plain(
         self, change: Change, queue: Queue, views: list[MessageView], total: int
@@ -209,7 +238,7 @@ class Senders:
             operation = Sending(queue, view, state.now, ordinal, note)
             state.stage(queue, operation.size)
             within.operations.append(operation)
-            change.steps.append(StageStep(within, operation))
+            change.steps.append(StageStep(within, [operation]))
         else:
             packet = stamp(view.packet, source, state.now, ordinal)
             flags = view.user_flags

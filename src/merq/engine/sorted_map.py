@@ -110,6 +110,34 @@ class SortedMap:
             self._join(index)
         return True
 
+    def remove_many(self, keys: array[int], values: array[int]) -> None:
+        """Takes keys out that have these values; those that come first of all go at once."""
+        at = 0
+        while at < len(keys):
+            taken = self._remove_first(keys, values, at)
+            if not taken:
+                self.remove(keys[at], values[at])
+            at += taken or 1
+
+    def _remove_first(self, keys: array[int], values: array[int], at: int) -> int:
+        """Takes out what is at the front, if these are it; gives how many."""
+        if not self._runs:
+            return 0
+        run = self._runs[0]
+        row = run.start
+        count = min(len(run.keys) - row, len(keys) - at)
+        end = row + count
+        if run.keys[row:end] != keys[at : at + count]:
+            return 0
+        if run.values[row:end] != values[at : at + count]:
+            return 0
+        run.start = end
+        self._count -= count
+        left = len(run.keys) - end
+        if count and (left < end or not left):
+            self._tidy(0)
+        return count
+
     def first_key(self) -> int | None:
         """The lowest key."""
         if not self._count:

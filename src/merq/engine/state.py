@@ -189,8 +189,9 @@ class State(Holdings):
                     if place is not None and place.state == AVAILABLE:
                         self._watch_again(step.queue, place)
             case StageStep():
-                step.transaction.operations.remove(step.operation)
-                self.unstage(step.operation.queue, step.operation.size)
+                for operation in step.operations:
+                    step.transaction.operations.remove(operation)
+                    self.unstage(operation.queue, operation.size)
             case PrepareStep():
                 step.transaction.phase = Phase.OPEN
             case ResolveStep():
@@ -296,8 +297,7 @@ class State(Holdings):
             case RemoveStep():
                 self.remove(step.queue, step.lookup_id)
             case RemoveManyStep():
-                for lookup_id in step.lookup_ids:
-                    self.remove(step.queue, lookup_id)
+                self.remove_many(step.queue, step.lookup_ids)
             case MoveStep():
                 self.move(step.queue, step.lookup_id, step.target)
             case GiveBackStep():

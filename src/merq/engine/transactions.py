@@ -7,7 +7,8 @@ prepared first: it then survives a restart, and ends as it is told.
 
 from __future__ import annotations
 
-from typing import Final, assert_never
+from itertools import islice
+from typing import Final, NamedTuple, assert_never
 from uuid import UUID
 
 from merq.engine import notices, outgoing, poison, records
@@ -19,7 +20,7 @@ from merq.engine.changes import (
     PrepareStep,
     ResolveStep,
 )
-from merq.engine.filling import Filler
+from merq.engine.filling import put_run
 from merq.engine.positions import LOCKED, PURGE_PENDING
 from merq.engine.queue import NO_NOTE
 from merq.engine.reading import ByCursor
@@ -36,12 +37,15 @@ from merq.engine.work import (
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from merq.wire.build import TransactionPlace, in_transaction
+from merq.wire.build import TransactionPlace, in_transaction, transaction_headers
 from merq.wire.view import MessageView
 
 IDENTIFIER_MASK: Final = (1 << 20) - 1
 _JOURNALING: Final = 3 << 8
 """[MS-MQMQ] 2.2.19.2: negative and positive journaling, in UserHeader.Flags."""
+
+_TELLING: Final = 1 << 9 | 7 << 13
+"""[MS-MQMQ] 2.2.19.2: positive journaling, or an administration queue."""
 
 OPERATIONS_MAX: Final = 1_000_000
 """Sends, receives and moves in one transaction."""
@@ -165,22 +169,26 @@ class Transactions:
         if transaction.phase is Phase.OPEN:
             self._refuse_deleted(transaction)
         change = self._ending(transaction)
-        sends = [each for each in transaction.operations if isinstance(each, Sending)]
+        operations = transaction.operations
+        sends = [each for each in operations if isinstance(each, Sending)]
         lifetime = sends[0].view.time_to_be_received if sends else 0
-        count = 0
-        filler = Filler(self._state, change)
-        for operation in transaction.operations:
+        count = at = 0
+        while at < len(operations):
+            operation = operations[at]
             match operation:
                 case Sending():
-                    count += 1
-                    place = self._place(transaction, operation, count, len(sends))
-                    self._send(change, filler, operation, place, lifetime)
+                    run = _run(operations, at)
+                    where = _Where(transaction.number, count, count + len(run) == len(sends))
+                    self._send(change, run, where, lifetime)
+                    count += len(run)
+                    at += len(run) - 1
                 case Receiving():
                     self._receive(change, operation)
                 case Moving():
                     self._move(change, operation)
                 case _:
                     assert_never(operation)
+            at += 1
         change.answers.append(Answer(request, None))
         self._state.submit(change)
 
@@ -247,52 +255,56 @@ class Transactions:
                     f"{path} was deleted; the transaction cannot commit, abort it",
                 )
 
-    def _place(
-        self, transaction: Transaction, operation: Sending, count: int, total: int
-    ) -> TransactionPlace:
-        """[MS-MQQB] 3.1.1.5: the place of a message in its transaction.
+    def _send(self, change: Change, run: list[Sending], where: _Where, lifetime: int) -> None:
+        """Messages that go to one queue, one behind the other.
 
-        One to another queue manager gets its place in the sequence too, for good.
+        All messages of a transaction live as long as the first of them, as MSMQ has it.
         """
-        sequence_id, number = transaction.number, count
-        is_final_wanted = False
-        if operation.queue.transfer is not None:
-            sequence_id, number = outgoing.next_place(self._state, operation.queue, operation.size)
-            is_final_wanted = operation.view.user_flags & _JOURNALING != 0
-        return TransactionPlace(
+        state, queue = self._state, run[0].queue
+        size = sum([each.size for each in run])
+        headers = self._headers(run, size, where)
+        state.unstage(queue, size)
+        if queue.is_outgoing and queue.number not in state.queues:
+            state.plan_queue(change, queue.properties, queue)
+        source = state.source
+        packets = [
+            in_transaction(each.view, header, lifetime, source, each.sent_time, each.ordinal)
+            for each, header in zip(run, headers, strict=True)
+        ]
+        if any(each.note is not None for each in run):
+            for operation, packet in zip(run, packets, strict=True):
+                notices.put_packet(
+                    state, change, queue, packet, 0, recoverable=True, note=operation.note
+                )
+        else:
+            key = state.source_key(source)
+            put_run(state, change, queue, packets, [key | each.ordinal for each in run])
+        if queue.is_outgoing:
+            return
+        for operation, packet in zip(run, packets, strict=True):
+            if operation.view.user_flags & _TELLING:
+                notices.arrived(state, change, MessageView(packet))
+
+    def _headers(self, run: list[Sending], size: int, where: _Where) -> list[bytes]:
+        """[MS-MQQB] 3.1.1.5: the places of messages in their transaction.
+
+        Those to another queue manager get their places in the sequence too, for good.
+        """
+        sequence_id, number = where.transaction, where.before + 1
+        queue = run[0].queue
+        if queue.transfer is not None:
+            sequence_id, number = outgoing.next_places(self._state, queue, size, len(run))
+            finals = [each.view.user_flags & _JOURNALING != 0 for each in run]
+        else:
+            finals = [False] * len(run)
+        first = TransactionPlace(
             sequence_id=sequence_id,
             sequence_number=number,
             previous_sequence_number=number - 1,
-            identifier=transaction.number & IDENTIFIER_MASK,
-            is_first=count == 1,
-            is_last=count == total,
-            final_ack_required=is_final_wanted,
+            identifier=where.transaction & IDENTIFIER_MASK,
+            is_first=not where.before,
         )
-
-    def _send(
-        self,
-        change: Change,
-        filler: Filler,
-        operation: Sending,
-        place: TransactionPlace,
-        lifetime: int,
-    ) -> None:
-        state, queue, view = self._state, operation.queue, operation.view
-        # All messages of a transaction live as long as the first of them, as MSMQ has it.
-        packet = in_transaction(
-            view, place, lifetime, state.source, operation.sent_time, operation.ordinal
-        )
-        state.unstage(queue, operation.size)
-        if queue.is_outgoing and queue.number not in state.queues:
-            state.plan_queue(change, queue.properties, queue)
-        if operation.note is None:
-            key = state.source_key(state.source) | operation.ordinal
-            filler.put(queue, packet, 0, key, is_recoverable=True)
-        else:
-            note = operation.note
-            notices.put_packet(state, change, queue, packet, 0, recoverable=True, note=note)
-        if (view.positive_journaling or view.acknowledgments) and not queue.is_outgoing:
-            notices.arrived(state, change, MessageView(packet))
+        return transaction_headers(first, finals, is_last=where.is_end)
 
     def _receive(self, change: Change, operation: Receiving) -> None:
         queue = operation.queue
@@ -331,3 +343,27 @@ class Transactions:
             return
         notices.write_note(change, queue, place, counted)
         change.steps.append(GiveBackStep(queue, lookup_id, counted))
+
+
+class _Where(NamedTuple):
+    """The place of messages in their transaction.
+
+    Attributes:
+        transaction: Its number.
+        before: How many messages are sent before them.
+        is_end: None is sent after them.
+    """
+
+    transaction: int
+    before: int
+    is_end: bool
+
+
+def _run(operations: list[Operation], at: int) -> list[Sending]:
+    """The messages that are sent from this operation on, one behind the other to one queue."""
+    run: list[Sending] = []
+    for operation in islice(operations, at, None):
+        if not isinstance(operation, Sending) or (run and operation.queue is not run[0].queue):
+            break
+        run.append(operation)
+    return run

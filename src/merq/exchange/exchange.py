@@ -10,7 +10,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from merq.engine.changes import Answer
-from merq.exchange import lines
 from merq.exchange.inbound import REQUEST, Inbound
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
@@ -18,6 +17,7 @@ from merq.exchange.routes import NULL_GUID, Peers
 from merq.exchange.settings import ExchangeSettings
 from merq.exchange.switchboard import Fact, Switchboard
 from merq.host import Host
+from merq.model.properties import ConnectionStatus
 from merq.protocol.application.reports import LinkReport
 from merq.protocol.binary.session import Session, SessionState
 
@@ -133,7 +133,11 @@ class Exchange:
             self._board.dirty[link] = None
 
     def dial_failed(
-        self, link: Link, text: str, now: float, status: str = lines.SOCKET_CONNECT_FAILURE
+        self,
+        link: Link,
+        text: str,
+        now: float,
+        status: ConnectionStatus = ConnectionStatus.SOCKET_CONNECT_FAILURE,
     ) -> None:
         """A link that was dialled could not be connected."""
         self._board.remove(link)
@@ -208,7 +212,7 @@ class Exchange:
         what = "session closed" if link.was_open else "no session"
         self._board.tell(what, peer=link.address, reason=reason)
         if link.is_outgoing and not link.was_open:
-            self.outbound.failed(link, lines.CONNECTION_REFUSED, reason, now)
+            self.outbound.failed(link, ConnectionStatus.CONNECTION_REFUSED, reason, now)
         else:
             self.outbound.lost(link, reason, now)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
 from uuid import UUID
 
 from merq.engine.queue import Queue
@@ -10,20 +9,8 @@ from merq.engine.transfer import Attempt, Transfer
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID
 from merq.model.names import FormatName, parse_format_name
+from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
-
-IN_PROCESS: Final = "InProcess"
-ESTABLISH_PACKET_RECEIVED: Final = "EstablishPacketReceived"
-ESTABLISHED: Final = "Established"
-PING_FAILURE: Final = "PingFailure"
-SOCKET_CONNECT_FAILURE: Final = "SocketConnectFailure"
-CONNECTION_NOT_READY: Final = "ConnectionNotReady"
-DNS_FAILURE: Final = "DnsFailure"
-CERTIFICATE_FAILURE: Final = "CertificateValidationFailure"
-CONNECTION_LIMIT: Final = "ConnectionLimitReached"
-CONNECTION_REFUSED: Final = "ConnectionRefused"
-ROUTING_DATA: Final = "RoutingDataNotAvailable"
-"""[MS-MQDMPR] 3.1.1.3: what may stand in a connection history."""
 
 
 class Line:
@@ -85,8 +72,8 @@ class Line:
         if self.queue.state is not OutgoingState.ON_HOLD:
             self.queue.state = state
 
-    def note(self, status: str, now: int, *, error: int = 0, text: str = "") -> None:
-        """An entry for the connection history."""
+    def note(self, status: ConnectionStatus, now: int, *, error: int = 0, text: str = "") -> None:
+        """[MS-MQDMPR] 3.1.1.3: an entry for the connection history."""
         link = self.link
         addresses = tuple(self.hops) if link is None else (link.address,)
-        self.transfer.history.append(Attempt(status, now, error, addresses, text))
+        self.transfer.history.append(Attempt(status.document_name, now, error, addresses, text))

@@ -6,14 +6,15 @@ Queues whose messages go to the same address share a connection, be it one that 
 from __future__ import annotations
 
 from typing import Final
+from uuid import UUID
 
 from merq.engine.queue import Queue
-from merq.exchange import lines
 from merq.exchange.lines import Line
 from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
 from merq.exchange.routes import NULL_GUID, Route, is_address, is_ours, route
 from merq.exchange.switchboard import Switchboard
 from merq.hresult import HResult
+from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 from merq.wire.queues import PUBLIC
 
@@ -97,14 +98,15 @@ class Outbound:
 
     def _find_way(self, line: Line, now: float) -> None:
         """[MS-MQQB] 3.1.5.2.1: where the destination is, and how it is reached."""
-        places = {**self._state.known_places, **self._board.peers.places}
-        found = route(line.name, self._board.peers, places)
+        found = route(line.name, self._board.peers, self._places())
         if found is None:
             line.enter(OutgoingState.NEED_VALIDATION)
             line.hops = []
             error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
             text = "no settings and no session say where this queue manager is"
-            line.note(lines.ROUTING_DATA, self._state.now, error=error, text=text)
+            line.note(
+                ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, self._state.now, error=error, text=text
+            )
             line.retry_at = now + self._board.settings.retry_s
             return
         line.guid, line.destination = found.guid, found.destination
@@ -113,6 +115,10 @@ class Outbound:
             self._reach(line, [found.host], now)
         else:
             self._ask(line, found)
+
+    def _places(self) -> dict[UUID, UUID]:
+        """Which queue manager has which public queue; the settings know better."""
+        return {**self._state.known_places, **self._board.peers.places}
 
     def _ask(self, line: Line, found: Route) -> None:
         line.asking = found.host
@@ -133,7 +139,7 @@ class Outbound:
                 continue
             line.hops = []
             error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
-            line.note(lines.DNS_FAILURE, self._state.now, error=error, text=text)
+            line.note(ConnectionStatus.DNS_FAILURE, self._state.now, error=error, text=text)
             self._retry(line, now)
 
     def _reach(self, line: Line, addresses: list[str], now: float) -> None:
@@ -151,7 +157,12 @@ class Outbound:
         link = self._board.dial(addresses[0], line.guid, is_secure=line.is_secure, host=line.host)
         if link is None:
             text = f"{self._board.settings.links_max} connections are open: no more are made"
-            line.note(lines.CONNECTION_LIMIT, self._state.now, error=_UNREACHABLE, text=text)
+            line.note(
+                ConnectionStatus.CONNECTION_LIMIT_REACHED,
+                self._state.now,
+                error=_UNREACHABLE,
+                text=text,
+            )
             self._retry(line, now)
             return
         self._join(line, link, now)
@@ -164,13 +175,13 @@ class Outbound:
             self._opened(line, link, now)
         else:
             line.enter(OutgoingState.WAITING)
-            line.note(lines.IN_PROCESS, self._state.now)
+            line.note(ConnectionStatus.IN_PROCESS, self._state.now)
 
     def _opened(self, line: Line, link: Link, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.2: the session is open."""
         line.enter(OutgoingState.CONNECTED)
         line.transfer.next_hops = (link.address,)
-        line.note(lines.ESTABLISHED, self._state.now)
+        line.note(ConnectionStatus.ESTABLISHED, self._state.now)
         if line.transfer.unordered and line.resend_at is None:
             self._start_resend(line, now)
         link.ready[line.queue] = None
@@ -180,19 +191,28 @@ class Outbound:
         for queue in link.queues:
             self._opened(self.line(queue), link, now)
         # Others may wait for who is at the other end.
+        places = self._places()
         for line in self._lines.values():
-            if line.link is None and line.guid in (NULL_GUID, link.remote_guid):
-                known = link.address in line.hops or line.guid == link.remote_guid != NULL_GUID
-                if known or self._board.peers.find(line.guid) is not None:
-                    line.retry_at = None
-                    self._state.outbound[line.queue] = None
+            if line.link is None and self._leads_to(line, link, places):
+                line.retry_at = None
+                self._state.outbound[line.queue] = None
+
+    def _leads_to(self, line: Line, link: Link, places: dict[UUID, UUID]) -> bool:
+        """[MS-MQQB] 3.1.7.5: whether a line's way goes by who is at the other end of a link.
+
+        The session itself may be what makes the way known, so it is looked for anew.
+        """
+        if link.address in line.hops and line.guid in (NULL_GUID, link.remote_guid):
+            return True
+        found = route(line.name, self._board.peers, places)
+        return found is not None and found.guid == link.remote_guid != NULL_GUID
 
     def established(self, link: Link) -> None:
         """[MS-MQQB] 3.1.5.3.2: the other side has answered."""
         for queue in link.queues:
-            self.line(queue).note(lines.ESTABLISH_PACKET_RECEIVED, self._state.now)
+            self.line(queue).note(ConnectionStatus.ESTABLISH_PACKET_RECEIVED, self._state.now)
 
-    def failed(self, link: Link, status: str, text: str, now: float) -> None:
+    def failed(self, link: Link, status: ConnectionStatus, text: str, now: float) -> None:
         """No connection could be made; the next address may do better."""
         for queue in list(link.queues):
             line = self.line(queue)
@@ -218,7 +238,7 @@ class Outbound:
             line = self.line(queue)
             if queue.number in self._state.queues:
                 self._engine.departures.rewind(queue)
-            line.note(lines.CONNECTION_NOT_READY, self._state.now, text=reason)
+            line.note(ConnectionStatus.CONNECTION_NOT_READY, self._state.now, text=reason)
             line.link = None
             line.resend_at = None
             if line.has_waiting:

@@ -89,6 +89,17 @@ class LogPackets:
         if size:
             self._living[segment] = self._living.get(segment, 0) + size
 
+    def release_all(self, positions: array[int], sizes: array[int], size: int) -> None:
+        """Packets that lie in one segment are needed no more; `size` is of all of them."""
+        cache = self._cache
+        for position, each in zip(positions, sizes, strict=True):
+            if cache.pop(position, None) is not None:
+                self._cached -= each
+        if self._log is None:
+            self._living[positions[0] >> 32] -= size
+        else:
+            self._log.release(positions[0], size)
+
     def release(self, position: int, size: int) -> None:
         """The packet is needed no more."""
         found = self._cache.pop(position, None)

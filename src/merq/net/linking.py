@@ -16,13 +16,8 @@ from ipaddress import ip_address
 from typing import Any, Final, Protocol, cast
 
 from merq.exchange import Exchange, Link
-from merq.exchange.lines import (
-    CERTIFICATE_FAILURE,
-    DNS_FAILURE,
-    PING_FAILURE,
-    SOCKET_CONNECT_FAILURE,
-)
 from merq.exchange.switchboard import Fact
+from merq.model.properties import ConnectionStatus
 from merq.net.pinging import Pinger
 from merq.net.securing import Securing
 
@@ -292,14 +287,14 @@ class Linking:
         settings, exchange = self.settings, self.exchange
         if exchange.settings.ping and not await self._pinger.ask(link.address, settings.ping_port):
             text = "no answer to a ping, or a refusal"
-            self._failed(link, text, PING_FAILURE)
+            self._failed(link, text, ConnectionStatus.PING_FAILURE)
             return
         local = (settings.host, 0) if _is_way(settings.host, link.address) else None
         port, context = settings.port, None
         if link.is_secure:
             if settings.tls_port is None or settings.client_context is None:
                 text = "it is to be reached inside of TLS, for which no certificate is set up"
-                self._failed(link, text, CERTIFICATE_FAILURE)
+                self._failed(link, text, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE)
                 return
             port, context = settings.tls_port, settings.client_context
         try:
@@ -313,11 +308,13 @@ class Linking:
                     server_hostname=link.host or link.address if context is not None else None,
                 )
         except ssl.SSLError as wrong:
-            self._failed(link, str(wrong), CERTIFICATE_FAILURE)
+            self._failed(link, str(wrong), ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE)
         except (OSError, TimeoutError) as wrong:
-            self._failed(link, str(wrong) or "it took too long", SOCKET_CONNECT_FAILURE)
+            self._failed(
+                link, str(wrong) or "it took too long", ConnectionStatus.SOCKET_CONNECT_FAILURE
+            )
 
-    def _failed(self, link: Link, text: str, status: str) -> None:
+    def _failed(self, link: Link, text: str, status: ConnectionStatus) -> None:
         self._protocols.pop(link, None)
         self._feed(lambda: self.exchange.dial_failed(link, text, self._loop.time(), status))
 
@@ -329,7 +326,7 @@ class Linking:
                 found = await self._loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
                 addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
             except (OSError, UnicodeError) as wrong:
-                text = f"{DNS_FAILURE}: {wrong}"
+                text = str(wrong)
         self._feed(lambda: self.exchange.looked_up(host, addresses, self._loop.time(), text))
 
     # The end.

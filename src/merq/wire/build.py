@@ -8,6 +8,7 @@ a TransactionHeader, a DebugHeader or neither, and no security, in one pass; wha
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -145,7 +146,7 @@ def build_packet(outline: Outline) -> bytes:
     if outline.transaction is not None:
         flags |= _TRANSACTION_FLAG
         priority = 0
-        names += _transaction(outline.transaction)
+        names += transaction_header(outline.transaction)
     properties = _properties(outline)
     base_flags = priority
     if outline.report_queue is not None:
@@ -240,7 +241,7 @@ def stamp(packet: bytes, source_queue_manager: bytes, sent_time: int, ordinal: i
 
 def in_transaction(
     view: MessageView,
-    place: TransactionPlace,
+    header: bytes,
     time_to_be_received: int,
     source_queue_manager: bytes,
     sent_time: int,
@@ -250,7 +251,7 @@ def in_transaction(
 
     Args:
         view: The packet without.
-        place: Its place in the transaction.
+        header: Its place in the transaction, as `transaction_header` says it.
         time_to_be_received: How long it lives, in seconds from when it was sent.
         source_queue_manager: As for `stamp`, and so is what follows.
         sent_time: When it was sent.
@@ -279,7 +280,7 @@ def in_transaction(
             packet[32:48],
             _TIMES.pack(time_to_be_received, sent_time, ordinal, flags),
             packet[64:at],
-            _transaction(place),
+            header,
             packet[at:],
         )
     )
@@ -380,7 +381,12 @@ def _form(name: Destination) -> MQFFormatName:
     return MQFDirectQueueFormatName(direct_format_name=name)
 
 
-def _transaction(place: TransactionPlace) -> bytes:
+def transaction_header(place: TransactionPlace) -> bytes:
+    """[MS-MQMQ] 2.2.20.5: the place of a message in its transaction.
+
+    Raises:
+        WireError: A number does not fit its field.
+    """
     if not 1 <= place.sequence_number <= 0xFFFFFFFF:
         raise WireError(
             f"{place.sequence_number} is outside 1..0xffffffff", field="sequence_number"
@@ -397,6 +403,37 @@ def _transaction(place: TransactionPlace) -> bytes:
         place.sequence_number,
         place.previous_sequence_number,
     )
+
+
+def transaction_headers(
+    first: TransactionPlace, finals: Sequence[bool], *, is_last: bool
+) -> list[bytes]:
+    """The same for messages in a row.
+
+    Args:
+        first: The place of the first; the others follow it.
+        finals: Which of them want a FinalAck.
+        is_last: The transaction ends with the last of them.
+
+    Raises:
+        WireError: A number does not fit its field.
+    """
+    end = first.sequence_number + len(finals) - 1
+    before = first.previous_sequence_number if len(finals) == 1 else end - 1
+    transaction_header(first)
+    transaction_header(first._replace(sequence_number=end, previous_sequence_number=before))
+    pack, sequence_id, identifier = _TRANSACTION.pack, first.sequence_id, first.identifier << 4
+    flags = [identifier | final << 1 for final in finals]
+    flags[0] |= first.is_first << 2
+    flags[-1] |= is_last << 3
+    previous = first.previous_sequence_number
+    headers = []
+    number = first.sequence_number
+    for each in flags:
+        headers.append(pack(each, sequence_id, number, previous))
+        previous = number
+        number += 1
+    return headers
 
 
 def _properties(outline: Outline) -> bytes:

@@ -115,7 +115,7 @@ class PacketSplitter:
         except WireError as wrong:
             self._pending.clear()
             self._needed = 0
-            offset = self._offset + wrong.offset - at
+            offset = None if wrong.offset is None else self._offset + wrong.offset - at
             self.failure = WireError(wrong.reason, offset=offset, field=wrong.field)
             return 0
 

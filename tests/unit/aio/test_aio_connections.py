@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import trustme
 
 import merq
 import merq.aio
+from kit.certificates import Authority
 from merq.client.addresses import Address
 from merq.client.dialing import Dialing
 from merq.hresult import HResult
 from merq.protocol.application.requests import End, EndReceive, Read, Send
-from merq.service.sections import ListenSettings, TlsSettings
+from merq.service.sections import ListenSettings
 from merq.service.settings import ServiceSettings
 from merq.service.tokens import new_token
 from unit.aio.serving_aio import (
@@ -385,17 +385,10 @@ def test_who_says_nonsense_is_left(tmp_path: Path) -> None:
 
 
 def secured(folder: Path) -> tuple[ServiceSettings, Path]:
-    authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1")
-    cert, key, ca = folder / "s.pem", folder / "s.key", folder / "ca.pem"
-    cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-    key.write_bytes(issued.private_key_pem.bytes())
-    key.chmod(0o600)
-    authority.cert_pem.write_to_path(ca)
-    settings = ServiceSettings(
-        data=folder / "d", tcp=ListenSettings(port=0), tls=TlsSettings(cert=cert, key=key)
-    )
-    return settings, ca
+    authority = Authority.made(folder)
+    tls = authority.issue("service", "127.0.0.1").settings()
+    settings = ServiceSettings(data=folder / "d", tcp=ListenSettings(port=0), tls=tls)
+    return settings, authority.ca_file
 
 
 def test_tls_and_a_token_let_a_client_in_and_nothing_else_does(tmp_path: Path) -> None:
@@ -418,10 +411,9 @@ def test_tls_and_a_token_let_a_client_in_and_nothing_else_does(tmp_path: Path) -
                 with pytest.raises(merq.MessageQueueError) as caught:
                     await merq.aio.connect(url, token=wrong, ca=ca)
                 assert caught.value.code == HResult.MQ_ERROR_ACCESS_DENIED
-            other = tmp_path / "other.pem"
-            trustme.CA().cert_pem.write_to_path(other)
+            other = Authority.made(tmp_path / "other")
             with pytest.raises(merq.MessageQueueError, match="no trusted connection"):
-                await merq.aio.connect(url, token=token, ca=other)
+                await merq.aio.connect(url, token=token, ca=other.ca_file)
 
     run(story())
 

@@ -15,9 +15,9 @@ from bench.brokers.catalogue import CORE, NO_SYNC, QUORUM, SYNCS
 from bench.brokers.chart import BAR_WIDTH_MAX, drawn
 from bench.brokers.contender import MEMORY, PIPELINED, SEND, SEND_P50, Contender, Load, figures
 from bench.brokers.page import write_page
-from bench.brokers.results import MACHINE, Found, p50_ratios, ratios
+from bench.brokers.results import Found, p50_ratios, ratios
 from bench.brokers.running import NotReady, running
-from bench.brokers.yardsticks import ECHO_P50, FDATASYNC_P50
+from bench.brokers.yardsticks import ECHO_P50, FDATASYNC_P50, MACHINE
 
 OURS = "merq, plain"
 SVG = "{http://www.w3.org/2000/svg}"

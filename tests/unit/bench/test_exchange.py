@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from bench.brokers.running import spare_port
-from bench.brokers.yardsticks import ECHO_P50, FDATASYNC_P50
+from bench.brokers.yardsticks import ECHO_P50, FDATASYNC_P50, MACHINE
 from bench.exchange import tables
 from bench.exchange.figures import Figures, Kind, Measure, named, percentile
 from bench.exchange.page import NAME, write_page
 from bench.exchange.processes import cpu_s, stopped
 from bench.exchange.relay import Relay
-from bench.exchange.results import MACHINE, Found, added, to_local, to_narrow, to_peer
+from bench.exchange.results import Found, added, to_local, to_narrow, to_peer
 
 OURS = "merq, plain"
 SHOVEL = "RabbitMQ shovel, quorum queues"

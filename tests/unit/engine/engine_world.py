@@ -77,6 +77,11 @@ class MemoryPackets:
         if not self.kept[frame]:
             del self.kept[frame]
 
+    def release_all(self, positions: array[int], sizes: array[int], size: int) -> None:
+        assert sum(sizes) == size
+        for position, each in zip(positions, sizes, strict=True):
+            self.release(position, each)
+
 
 @dataclass(frozen=True)
 class Written:

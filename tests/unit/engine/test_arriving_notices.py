@@ -384,13 +384,14 @@ def test_a_sender_learns_what_became_of_its_message_in_the_end(
         ({"transaction": place(1)._replace(final_ack_required=True)}, True),
     ],
 )
+@pytest.mark.parametrize("fate", [fate for _, fate in FATES], ids=[name for name, _ in FATES])
 @pytest.mark.spec("MS-MQQB 3.1.7.2.2")
-def test_that_a_message_was_received_is_told_to_who_waits_for_it(
-    queues: World, fields: dict[str, Any], is_told: bool
+def test_that_a_message_has_left_its_queue_is_told_to_who_waits_for_it(
+    queues: World, fields: dict[str, Any], is_told: bool, fate: Fate
 ) -> None:
     number = queues.find(r".\private$\tx")
-    arrive(queues, foreign("tx", **({"transaction": place(1)} | fields)))
-    queues.receive(number)
+    arrive(queues, foreign("tx", time_to_be_received=50, **({"transaction": place(1)} | fields)))
+    fate(queues, number)
     assert bool(told(queues, ORDER_QUEUE)) is is_told
 
 

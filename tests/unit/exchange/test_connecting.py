@@ -186,6 +186,40 @@ def test_who_has_a_session_with_us_is_known_by_it() -> None:
     assert sender.bodies(0x10) == [b"b", b"c"]
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.2.1", "MS-MQQB 3.1.7.4", "MS-MQQB 3.1.7.5")
+def test_what_waits_for_a_queue_manager_that_nobody_knew_goes_when_it_calls() -> None:
+    elsewhere = UUID(int=77)
+    peer = Peer(name="one", guid=GUIDS[ONE], public_queues=(elsewhere,))
+    sender, receiver = manager(ONE), manager(TWO, peers=(peer,))
+    town = Town(sender, receiver)
+    sender.create("back")
+    private, public = f"PRIVATE={GUIDS[ONE]}\\00000010", f"PUBLIC={elsewhere}"
+    receiver.send(private, b"b")
+    receiver.send(public, b"c")
+    town.run()
+    assert state(receiver, private) is state(receiver, public) is OutgoingState.NEED_VALIDATION
+    sender.send(PLAIN, b"a")
+    town.run()
+    assert sender.bodies(0x10) == [b"b"], "it does not wait until it is time to try again"
+    for name in (private, public):
+        assert receiver.history(name) == ["RoutingDataNotAvailable", "Established"]
+    assert town.dialled == [TWO]
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.5")
+def test_a_session_with_somebody_else_wakes_nobody() -> None:
+    town, sender, receiver = pair()
+    name = f"PRIVATE={GUIDS[THREE]}\\00000010"
+    receiver.send(name, b"b")
+    town.run()
+    sender.send(PLAIN, b"a")
+    town.run()
+    assert state(receiver, name) is OutgoingState.NEED_VALIDATION
+    assert receiver.history(name) == ["RoutingDataNotAvailable"]
+    town.wait(5.2)
+    assert receiver.history(name) == ["RoutingDataNotAvailable"] * 2, "it is time to try again"
+
+
 # Sharing.
 
 

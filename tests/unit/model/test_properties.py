@@ -23,13 +23,17 @@ from merq.model.properties import (
 from merq.model.variant import VariantType, describe
 
 
-@pytest.fixture
-def document(pytestconfig: pytest.Config) -> str:
+def text_of(name: str, pytestconfig: pytest.Config) -> str:
     specs = pytestconfig.rootpath / os.environ.get("MERQ_SPECS", "../shared/specs")
-    path = specs / "MS-MQMQ" / "MS-MQMQ.md"
+    path = specs / name / f"{name}.md"
     if not path.is_file():
         pytest.skip(f"the documents are not here: {path} (MERQ_SPECS says where they are)")
     return path.read_text("utf-8")
+
+
+@pytest.fixture
+def document(pytestconfig: pytest.Config) -> str:
+    return text_of("MS-MQMQ", pytestconfig)
 
 
 def section(document: str, number: str) -> str:
@@ -257,9 +261,26 @@ def test_the_state_of_a_queue_is_the_documents_text() -> None:
 @pytest.mark.spec("MS-MQMQ 2.3.12.25")
 def test_three_entries_of_a_connection_history_are_no_failure_and_fourteen_are() -> None:
     assert [status.name for status in ConnectionStatus if not status.is_failure] == [
-        "IN_PROGRESS",
+        "IN_PROCESS",
         "ESTABLISH_PACKET_RECEIVED",
         "ESTABLISHED",
     ]
     assert sum(1 for status in ConnectionStatus if status.is_failure) == 14
     assert all(status.meaning for status in ConnectionStatus)
+
+
+@pytest.mark.spec("MS-MQDMPR 3.1.1.3")
+def test_a_connection_status_is_told_by_the_name_that_the_document_spells() -> None:
+    assert ConnectionStatus.SOCKET_CONNECT_FAILURE.document_name == "SocketConnectFailure"
+    assert ConnectionStatus.DNS_FAILURE.document_name == "DnsFailure"
+
+
+@pytest.mark.spec("MS-MQDMPR 3.1.1.3", "MS-MQMQ 2.3.12.25")
+def test_numbers_and_names_of_a_connection_history_are_in_the_same_order(
+    pytestconfig: pytest.Config,
+) -> None:
+    text = section(text_of("MS-MQDMPR", pytestconfig), "3.1.1.3")
+    _, _, after = text.partition("- **Status**:")
+    statuses, _, _ = after.partition("- **ConnectionHistoryTime**:")
+    names = re.findall(r"^- \*\*(\w+)\*\*:", statuses, re.MULTILINE)
+    assert names == [status.document_name for status in sorted(ConnectionStatus)]

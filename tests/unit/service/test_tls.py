@@ -7,7 +7,6 @@ import re
 import socket
 import ssl
 import threading
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from ipaddress import ip_address
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.certificates import Authority, Pair
 from merq.client.security import (
     check_validity,
     client_context,
@@ -38,17 +38,6 @@ DAY = timedelta(days=1)
 PATIENCE_S = 10
 HUNG_UP = (ssl.SSLError, ConnectionError)
 LOG = Log("merq.service.tests")
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A certificate and its key, as files."""
-
-    cert: Path
-    key: Path
-
-    def settings(self, client_ca: Path | None = None) -> TlsSettings:
-        return TlsSettings(cert=self.cert, key=self.key, client_ca=client_ca)
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +61,7 @@ def pair(
     ends: datetime | None = None,
     stem: str = "service",
 ) -> Pair:
-    issued = authority.issue_cert(name, not_before=begins, not_after=ends)
-    made = Pair(folder / f"{stem}.pem", folder / f"{stem}.key")
-    made.cert.write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-    made.key.write_bytes(issued.private_key_pem.bytes())
-    made.key.chmod(0o600)
-    return made
+    return Authority(folder, authority).issue(stem, name, begins=begins, ends=ends)
 
 
 def self_signed(folder: Path) -> Pair:
@@ -91,17 +75,16 @@ def self_signed(folder: Path) -> Pair:
         .add_extension(x509.SubjectAlternativeName([address]), critical=False)
         .sign(key, hashes.SHA256())
     )
-    made = Pair(folder / "own.pem", folder / "own.key")
-    made.cert.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    made.key.write_bytes(
-        key.private_bytes(
+    return Pair.written(
+        folder,
+        "own",
+        cert=certificate.public_bytes(serialization.Encoding.PEM),
+        key=key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
-        )
+        ),
     )
-    made.key.chmod(0o600)
-    return made
 
 
 def talked(server: ssl.SSLContext, client: ssl.SSLContext) -> str:

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from kit.messages import wide_text
 from merq.errors import WireError
-from merq.wire.build import Outline, TransactionPlace, build_packet, in_transaction, stamp
+from merq.wire.build import (
+    Outline,
+    TransactionPlace,
+    build_packet,
+    in_transaction,
+    stamp,
+    transaction_header,
+)
 from merq.wire.headers import PACKET_SIZE_MAX
 from merq.wire.message import UserMessage
 from merq.wire.view import MessageView
@@ -165,7 +172,9 @@ def test_a_packet_that_joins_a_transaction_is_the_one_that_would_have_been_built
     outline: Outline, place: TransactionPlace
 ) -> None:
     alone = replace(outline, transaction=None)
-    joined = in_transaction(MessageView(build_packet(alone)), place, 5, SOURCE, 6, 7)
+    joined = in_transaction(
+        MessageView(build_packet(alone)), transaction_header(place), 5, SOURCE, 6, 7
+    )
     meant = replace(
         alone,
         recoverable=True,
@@ -177,7 +186,7 @@ def test_a_packet_that_joins_a_transaction_is_the_one_that_would_have_been_built
     )
     assert joined == build_packet(meant)
     with pytest.raises(WireError, match="already"):
-        in_transaction(MessageView(joined), place, 5, SOURCE, 6, 7)
+        in_transaction(MessageView(joined), transaction_header(place), 5, SOURCE, 6, 7)
 
 
 def test_a_packet_that_would_become_too_large_does_not_join_a_transaction() -> None:
@@ -185,4 +194,4 @@ def test_a_packet_that_would_become_too_large_does_not_join_a_transaction() -> N
     largest = build_packet(replace(PLAIN, body=bytes(PACKET_SIZE_MAX - overhead)))
     place = TransactionPlace(sequence_id=1, sequence_number=1, previous_sequence_number=0)
     with pytest.raises(WireError, match="may travel"):
-        in_transaction(MessageView(largest), place, 5, SOURCE, 6, 7)
+        in_transaction(MessageView(largest), transaction_header(place), 5, SOURCE, 6, 7)

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merq.wire.build import Outline, Template, TransactionPlace, build_packet, in_transaction
+from merq.wire.build import (
+    Outline,
+    Template,
+    TransactionPlace,
+    build_packet,
+    in_transaction,
+    transaction_header,
+)
 from merq.wire.view import MessageView
 
 REPORTS = UUID("0b0d4a8f-5a0e-4f0a-9b0c-6f4d2f3e1a77")
@@ -56,6 +63,6 @@ def test_a_template_makes_what_building_each_anew_makes(
 
 def test_a_traced_message_stays_so_in_a_transaction() -> None:
     view = MessageView(build_packet(replace(TRACED, body=b"abc", recoverable=True)))
-    packet = in_transaction(view, PLACE, 60, bytes(16), 1, 2)
+    packet = in_transaction(view, transaction_header(PLACE), 60, bytes(16), 1, 2)
     assert report_queue(packet) == REPORTS
     assert MessageView(packet).transactional

@@ -391,6 +391,7 @@ def test_a_length_that_is_merely_claimed_allocates_nothing(rest: str) -> None:
         finally:
             tracemalloc.stop()
         assert peak < 200_000
+        assert caught.value.offset is not None
         assert 16 < caught.value.offset <= len(data)
 
 

@@ -111,7 +111,8 @@ class QueueState(StrEnum):
 class ConnectionStatus(IntEnum):
     """[MS-MQMQ] 2.3.12.25: one entry of an outgoing queue's connection history.
 
-    The document gives these numbers no names; the names are ours.
+    The numbers have no names there; [MS-MQDMPR] 3.1.1.3 has names for the same seventeen, in the
+    same order.
 
     Attributes:
         meaning: What happened, in a phrase.
@@ -131,20 +132,25 @@ class ConnectionStatus(IntEnum):
         """Whether the attempt to connect or to send failed."""
         return bool(self & _FAILURE_BIT)
 
-    IN_PROGRESS = 0x00000000, "connecting, nothing has failed so far"
+    @property
+    def document_name(self) -> str:
+        """[MS-MQDMPR] 3.1.1.3: the name as it is spelled there, which is what people are told."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    IN_PROCESS = 0x00000000, "connecting, nothing has failed so far"
     ESTABLISH_PACKET_RECEIVED = 0x00000001, "the packet that establishes it has come"
     ESTABLISHED = 0x00000002, "connected and ready to send"
     UNKNOWN_FAILURE = 0x80000000, "failed for a reason that could not be found out"
     PING_FAILURE = 0x80000001, "the other side did not answer a ping"
-    CREATE_SOCKET_FAILURE = 0x80000002, "no socket could be created"
-    BIND_SOCKET_FAILURE = 0x80000003, "the socket could not be bound to an address"
-    CONNECT_SOCKET_FAILURE = 0x80000004, "the other side could not be connected to"
+    SOCKET_CREATE_FAILURE = 0x80000002, "no socket could be created"
+    SOCKET_BIND_FAILURE = 0x80000003, "the socket could not be bound to an address"
+    SOCKET_CONNECT_FAILURE = 0x80000004, "the other side could not be connected to"
     TCP_NOT_ENABLED = 0x80000005, "TCP is switched off"
-    SEND_FAILURE = 0x80000006, "sending over the connection failed"
-    NOT_READY = 0x80000007, "not sent, because the connection was not ready yet"
+    SOCKET_SEND_FAILURE = 0x80000006, "sending over the connection failed"
+    CONNECTION_NOT_READY = 0x80000007, "not sent, because the connection was not ready yet"
     DNS_FAILURE = 0x80000008, "the name could not be resolved"
-    SERVER_CERTIFICATE_NOT_VALIDATED = 0x80000009, "the HTTPS server's certificate is not trusted"
+    CERTIFICATE_VALIDATION_FAILURE = 0x80000009, "the HTTPS server's certificate is not trusted"
     CONNECTION_LIMIT_REACHED = 0x8000000A, "no more sessions to this destination are allowed"
-    REFUSED = 0x8000000B, "the other side refused, as over quota or limit or for a bad packet"
-    NO_ROUTING_DATA = 0x8000000C, "no directory server could be asked for the route"
-    LOW_MEMORY = 0x8000000D, "memory ran short"
+    CONNECTION_REFUSED = 0x8000000B, "the other side refused: over quota or limit, or a bad packet"
+    ROUTING_DATA_NOT_AVAILABLE = 0x8000000C, "no directory server could be asked for the route"
+    LOW_RESOURCE = 0x8000000D, "memory ran short"

@@ -83,11 +83,6 @@ class Sent(Generic[_T]):
         """How many messages do."""
         return len(self._unpersisted) + sum(each is not None for each in self._unreceived)
 
-    def tokens(self) -> list[_T]:
-        """Those of all messages that are not acknowledged whole."""
-        express = [each for each in self._unreceived if each is not None]
-        return [*(token for _, token in self._unpersisted), *express]
-
     def acknowledged(self, header: SessionHeaderFields) -> list[_T]:
         """[MS-MQQB] 3.1.5.5.1 to 3.1.5.5.3: tokens of what the other side has.
 

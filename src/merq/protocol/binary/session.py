@@ -383,10 +383,6 @@ class Session(Generic[_T]):
             self._send_ack(now, window=1)
             self._is_active = False
 
-    def unacknowledged(self) -> list[_T]:
-        """The tokens of what is lost with the session, in the order of sending."""
-        return self._sent.tokens()
-
     # Time.
 
     def _wait_s(self) -> float:
