@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 COUNTS_S = 1.0
 """How often it is looked whether there are counts of repeated events to be told."""
+
+COLLECTING = (20_000, 20, 50)
+"""After how many new objects, and how many of such rounds, Python looks for cycles of garbage."""
 
 _FILE = click.Path(path_type=Path)
 
@@ -79,6 +83,9 @@ def serve(
         finally:
             counting.cancel()
 
+    # Many requests leave no cycles behind: to look for those takes a tenth of the time.
+    gc.freeze()
+    gc.set_threshold(*COLLECTING)
     with open_log(settings.log) as log, asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(run(log))
 

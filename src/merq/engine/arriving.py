@@ -14,6 +14,7 @@ from uuid import UUID
 
 from merq.engine import notices, outgoing, records, tracing
 from merq.engine.changes import Answer, ArriveStep, Change
+from merq.engine.courses import Course, is_plain
 from merq.engine.departing import Departures
 from merq.engine.filling import Filler
 from merq.engine.incoming import SEQUENCES_MAX, Incoming, identity_of, pack_sequence
@@ -82,6 +83,7 @@ class Arrivals:
         self._departures = departures
         self._found: dict[bytes, Queue] = {}
         self._filler = Filler(state, Change())
+        self._course: Course | None = None
         self.forwards = False
 
     def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
@@ -93,7 +95,13 @@ class Arrivals:
         ordered: list[Queue] = []
         count = 0
         refusal = ""
+        self._course = None
         for arrival in arrivals:
+            course = self._course_under_way()
+            if course is not None and course.takes(*arrival):
+                count += 1
+                continue
+            self._end_course(change)
             refusal = self._refusal(arrival)
             if refusal:
                 break
@@ -104,6 +112,7 @@ class Arrivals:
                     ordered.append(queue)
                 continue
             self._take(change, step, touched, arrival)
+        self._end_course(change)
         for incoming in step.sequences:
             data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
             change.entries.append(records.sequence(data))
@@ -112,6 +121,14 @@ class Arrivals:
         change.answers.append(Answer(request, count))
         self._state.submit(change)
         return Arrived(count, list(touched), ordered, refusal)
+
+    def _course_under_way(self) -> Course | None:
+        return self._course
+
+    def _end_course(self, change: Change) -> None:
+        if self._course is not None:
+            self._course.end(change)
+            self._course = None
 
     def _refusal(self, arrival: Arrival) -> str:
         """[MS-MQQB] 3.1.5.8.8: why the session is to be closed instead of taking a message."""
@@ -165,6 +182,7 @@ class Arrivals:
     ) -> None:
         state, view = self._state, arrival.view
         source = view.packet[16:32]
+        incoming: Incoming | None = None
         if not view.transactional:
             identity = identity_of(view.packet)
             if state.recent.seen(source, identity, state.now):
@@ -196,6 +214,8 @@ class Arrivals:
             notices.arrived(state, change, view)
         if view.traced:
             tracing.report(state, change, view)
+        if incoming is not None and is_plain(view):
+            self._course = Course(state, queue, incoming, view, arrival.address)
 
     def _sequence(self, change: Change, arrival: Arrival) -> Incoming:
         """The sequence of a message, and where its sender is."""

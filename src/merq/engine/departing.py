@@ -95,27 +95,30 @@ class Departures:
             self._blocked[queue] = None
             return None
         is_traced = packet[3] & 1 != 0
-        is_recoverable = packet[60] & 0x60 != 0
         if not packet[62] & _TRANSACTION_BYTE or packet[16:32] != self._state.source:
             transfer.passed(lookup_id)
             if lookup_id >> _LANE_SHIFT == LANES - 1:
                 transfer.strays.add(lookup_id)
             return Departure(
-                lookup_id, packet, is_recoverable, is_ordered=False, is_traced=is_traced
+                lookup_id,
+                packet,
+                packet[60] & 0x60 != 0,  # recoverable
+                is_ordered=False,
+                is_traced=is_traced,
             )
         at, sequence_id, number, said = sequence_place(packet)
         waiting = transfer.unordered
-        is_new = not waiting or waiting[-1].lookup_id < lookup_id
-        if is_new and waiting and waiting[-1].sequence_id != sequence_id:
-            self._forget_gone(queue, transfer)
-        if is_new and waiting and waiting[-1].sequence_id != sequence_id:
-            return None  # a new sequence begins when the one before it has arrived
-        previous = transfer.previous[1] if transfer.previous[0] == sequence_id else 0
-        transfer.previous = (sequence_id, number)
-        if is_new:
+        if not waiting or waiting[-1].lookup_id < lookup_id:
+            if waiting and waiting[-1].sequence_id != sequence_id:
+                self._forget_gone(queue, transfer)
+                if waiting and waiting[-1].sequence_id != sequence_id:
+                    return None  # a new sequence begins when the one before it has arrived
             self._know(sequence_id, queue)
             wants_final = packet[61] & _JOURNALING != 0
             waiting.append(Unordered(sequence_id, number, lookup_id, wants_final))
+        was_in, before = transfer.previous
+        previous = before if was_in == sequence_id else 0
+        transfer.previous = (sequence_id, number)
         transfer.passed(lookup_id)
         if said != previous:
             packet = with_previous(packet, at, previous)

@@ -9,6 +9,7 @@ in a second of its own, and a message that leaves early takes its entry along.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from itertools import compress, islice
 from operator import lt
 from typing import Final
@@ -49,6 +50,23 @@ class Expiries:
         key = expires << _LOW_BITS | lookup_id & _LOW_MASK
         before = self._entries.add(key, queue << _HIGH_BITS | lookup_id >> _LOW_BITS)
         if before is not None:
+            self._twins.setdefault(key, []).append(before)
+            self._twin_count += 1
+
+    def add_many(
+        self, expiries: Sequence[int], queue: int, lookup_ids: Sequence[int], never: int
+    ) -> None:
+        """Messages of a queue expire after these seconds, but those that `never` do."""
+        if never in expiries:
+            for expires, lookup_id in zip(expiries, lookup_ids, strict=True):
+                if expires != never:
+                    self.add(expires, queue, lookup_id)
+            return
+        pairs = zip(expiries, lookup_ids, strict=True)
+        keys = [second << _LOW_BITS | one & _LOW_MASK for second, one in pairs]
+        high = queue << _HIGH_BITS
+        values = [high | one >> _LOW_BITS for one in lookup_ids]
+        for key, before in self._entries.add_many(keys, values):
             self._twins.setdefault(key, []).append(before)
             self._twin_count += 1
 

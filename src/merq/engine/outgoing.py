@@ -6,6 +6,7 @@ messages wait to be sent. How they are sent is not here.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from merq.hresult import HResult
 from merq.model.names import (
     DirectName,
     FormatName,
+    PathName,
     PrivateName,
     PublicName,
 )
@@ -27,12 +29,21 @@ FIRST_OUTGOING_NUMBER: Final = 0x20000000
 OUTGOING_MAX: Final = 100_000
 """Destinations that messages wait for at the same time."""
 
+PATHS_MAX: Final = 1_024
+"""Names whose paths are remembered."""
+
+
+@lru_cache(maxsize=PATHS_MAX)
+def _path_of(name: DirectName) -> PathName:
+    """The path of a name, in any spelling: names come again and again, and take long to read."""
+    return name.path_name()
+
 
 def local_queue(state: State, name: FormatName) -> tuple[Queue | None, bool]:
     """The queue that a name means here, and whether the name is one of this queue manager."""
     match name:
         case DirectName():
-            path = name.path_name()
+            path = _path_of(name)
             return state.find(path), path.computer.lower() in state.aliases
         case PrivateName():
             ours = name.computer == state.guid

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from operator import lt
 from typing import Final
 
 from merq.engine.rows import (
@@ -154,6 +156,50 @@ class PositionList:
         self.count += 1
         self.available += 1
         self.total_bytes += size
+
+    def append_many(
+        self,
+        lookup_ids: Sequence[int],
+        locations: Sequence[int],
+        sizes: Sequence[int],
+        expiries: Sequence[int],
+        keys: Sequence[int],
+    ) -> None:
+        """The same for many; those that grow and are of one priority go as blocks.
+
+        Raises:
+            PositionTaken: An identifier is there already.
+        """
+        number = lookup_ids[0] >> _LANE_SHIFT
+        assert 0 <= number < LANES, "the high byte is 7 minus the priority"
+        lane = self._lanes[number]
+        ids = array("Q", lookup_ids)
+        if (
+            ids[0] <= lane.last
+            or ids[-1] >> _LANE_SHIFT != number
+            or not all(map(lt, ids, islice(ids, 1, None)))
+        ):
+            for row in zip(lookup_ids, locations, sizes, expiries, keys, strict=True):
+                self.append(*row)
+            return
+        at, count = 0, len(ids)
+        while at < count:
+            if not lane.blocks or len(lane.tail.ids) >= self._block_rows:
+                lane.insert(len(lane.blocks), Block(), ids[at])
+            block = lane.tail
+            end = min(count, at + self._block_rows - len(block.ids))
+            block.ids.extend(ids[at:end])
+            block.locations.extend(locations[at:end])
+            block.sizes.extend(sizes[at:end])
+            block.expiries.extend(expiries[at:end])
+            block.keys.extend(keys[at:end])
+            block.states.extend(bytes(end - at))
+            at = end
+        lane.last = ids[-1]
+        self._front = min(self._front, number)
+        self.count += count
+        self.available += count
+        self.total_bytes += sum(sizes)
 
     def add(self, place: Place) -> None:
         """Puts a message at its place, whatever its state.

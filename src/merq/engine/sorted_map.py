@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from itertools import islice
 from operator import lt
 from typing import Final
@@ -67,6 +68,28 @@ class SortedMap:
         self._last_key = key
         self._count += 1
         return None
+
+    def add_many(self, keys: Sequence[int], values: Sequence[int]) -> list[tuple[int, int]]:
+        """Gives keys their values; keys that had one already, and that one, are returned."""
+        run = self._last
+        some = array("Q", keys)
+        if (
+            self._runs
+            and some[0] > self._last_key
+            and len(run.keys) + len(some) <= self._rows
+            and all(map(lt, some, islice(some, 1, None)))
+        ):
+            run.keys.extend(some)
+            run.values.extend(values)
+            self._last_key = some[-1]
+            self._count += len(some)
+            return []
+        replaced = []
+        for key, value in zip(keys, values, strict=True):
+            before = self.add(key, value)
+            if before is not None:
+                replaced.append((key, before))
+        return replaced
 
     def get(self, key: int) -> int | None:
         """The value of a key."""

@@ -7,6 +7,7 @@ Only here is the state altered.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import chain
 from typing import assert_never
 from uuid import UUID
@@ -354,37 +355,41 @@ class State(Holdings):
 
     def _put_many(self, step: PutManyStep, change: Change) -> None:
         """What `_put` does, for many at once: none has a note."""
-        queue, arrival, packets = step.queue, step.arrival, step.packets
-        positions, by_message_id = queue.positions, queue.by_message_id
+        queue, packets, lookup_ids = step.queue, step.packets, step.lookup_ids
+        count = len(packets)
         queue.staged_bytes -= step.size
-        queue.arrived += len(packets)
-        source = self._sources.get(self.source)
-        if source is None:
-            source = self._sources[self.source] = len(self._sources) + 1
-        key = source << 32 | step.first_ordinal
+        queue.arrived += count
         keys = step.keys
-        row = 0
-        for packet in packets:
-            size, lookup_id = len(packet), step.lookup_ids[row]
-            if keys is not None:
-                key = keys[row]
-            if step.entry == NO_ENTRY:
-                self._memory_count += 1
-                location = MEMORY | self._memory_count
-                self._memory[location] = (arrival, packet)
-                self.memory_bytes += size
-            else:
-                location = change.positions[step.entry + row]
-            expires = queue.expiry_of(packet)
-            positions.append(lookup_id, location, size, expires, key)
-            by_message_id.add(key, lookup_id)
-            if expires != NEVER:
-                self.expiries.add(expires, queue.number, lookup_id)
-            key += 1
-            row += 1  # noqa: SIM113 - counting is cheaper than enumerate, compiled
-        if step.entry != NO_ENTRY:
+        if keys is None:
+            first = self.source_key(self.source) | step.first_ordinal
+            keys = list(range(first, first + count))
+        locations: Sequence[int]
+        if step.entry == NO_ENTRY:
+            first = (MEMORY | self._memory_count) + 1
+            self._memory_count += count
+            locations = range(first, first + count)
+            arrival, memory = step.arrival, self._memory
+            for location, packet in zip(locations, packets, strict=True):
+                memory[location] = (arrival, packet)
+            self.memory_bytes += step.size
+        else:
+            locations = change.positions[step.entry : step.entry + count]
             # A frame lies in one segment.
-            self._packets.keep(change.positions[step.entry], step.size)
+            self._packets.keep(locations[0], step.size)
+        # Messages that came together mostly live as long as each other.
+        known: dict[bytes, int] = {}
+        expiries = []
+        for packet in packets:
+            times = packet[12:16] + packet[48:56]
+            expires = known.get(times)
+            if expires is None:
+                expires = known[times] = queue.expiry_of(packet)
+            expiries.append(expires)
+        sizes = list(map(len, packets))
+        queue.positions.append_many(lookup_ids, locations, sizes, expiries, keys)
+        queue.by_message_id.add_many(keys, lookup_ids)
+        if min(expiries) != NEVER:
+            self.expiries.add_many(expiries, queue.number, lookup_ids, NEVER)
         if queue.transfer is not None:
             self.outbound[queue] = None
         if queue.waiting:

@@ -277,13 +277,19 @@ class Outbound:
         assert session is not None, "an open link has one"
         going = self._engine.departures.next(queue, most, BATCH_BYTES)
         traced = []
-        for each in going:
-            packet = each.packet
-            if line.destination != NULL_GUID and packet[61] >> 2 & 7 == PUBLIC:
+        # Of messages in order nothing is to be known when the session acknowledges them.
+        ordered = Token(queue, 0, is_ordered=True, is_journaled=False)
+        is_routed = line.destination != NULL_GUID
+        for lookup_id, waiting, is_recoverable, is_ordered, is_traced in going:
+            packet = waiting
+            if is_routed and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
-            token = Token(queue, each.lookup_id, each.is_ordered, packet[61] & 2 != 0)
-            session.send(packet, token, now, is_recoverable=each.is_recoverable)
-            if each.is_traced:
+            if is_ordered:
+                token = ordered
+            else:
+                token = Token(queue, lookup_id, is_ordered=False, is_journaled=packet[61] & 2 != 0)
+            session.send(packet, token, now, is_recoverable=is_recoverable)
+            if is_traced:
                 traced.append(packet)
         if traced:
             self._engine.departures.trace(traced, link.address)

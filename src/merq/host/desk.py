@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, final
 
 from merq.engine.cursor import Cursor
@@ -60,6 +61,10 @@ from merq.protocol.application.requests import (
     SendTo,
     TakeOffline,
 )
+
+KNOWN_NAMES_MAX: Final = 1_024
+KNOWN_NAME_MAX: Final = 300
+"""Destinations that are remembered as they were read, and the characters that each may have."""
 
 CURSORS_MAX: Final = 10_000
 """Cursors that one client has open."""
@@ -469,9 +474,15 @@ class Desk:
         return reporting.sightings(self._engine.state, request.message_id)
 
 
+@lru_cache(maxsize=KNOWN_NAMES_MAX)
+def _known_destination(text: str) -> tuple[FormatName, ...]:
+    """Names come again and again, and take long to read."""
+    return parse_destination(text)
+
+
 def _only_destination(text: str, wanted: str) -> FormatName:
     """The one name that a text is."""
-    names = parse_destination(text)
+    names = (_known_destination if len(text) <= KNOWN_NAME_MAX else parse_destination)(text)
     if len(names) != 1:
         raise MessageQueueError(
             HResult.MQ_ERROR_ILLEGAL_FORMATNAME, f"{text} is {len(names)} destinations; {wanted}"
