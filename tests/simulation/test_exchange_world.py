@@ -20,6 +20,7 @@ REGRESSIONS = [
     101,  # a router gave up what its destination had, and told the sender so
     116,  # what a start had to tell of what had expired went into a queue that it then dropped
     390,  # a clock that was put forward ended at once what was in doubt
+    997,  # what was acknowledged twice in one go left twice
     1691,  # a clock that was put forward made a receiver forget what it had
     50204,  # after a restart a FinalAck ended another copy of its message
     100877,  # the same clock, and a copy for the journal

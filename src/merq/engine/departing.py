@@ -209,17 +209,13 @@ class Departures:
             packet = self._state.readable(place) if is_journaled else None
             if packet is not None and packet[16:32] == self._state.source:
                 notices.delivered(self._state, change, MessageView(packet))
+            queue.positions.set_state(lookup_id, PURGE_PENDING)
             gone.append(place)
             if queue.transfer is not None:
                 queue.transfer.strays.discard(lookup_id)
         if gone:
-            self._go(change, queue, gone)
+            notices.take_all(change, queue, gone)
             self._state.submit(change)
-
-    def _go(self, change: Change, queue: Queue, gone: list[Place]) -> None:
-        for place in gone:
-            queue.positions.set_state(place.lookup_id, PURGE_PENDING)
-        notices.take_all(change, queue, gone)
 
     def ordered(self, change: Change, sequence_id: int, number: int) -> Queue | None:
         """[MS-MQQB] 3.1.5.6: an OrderAck: messages up to this number have arrived in order.
@@ -244,8 +240,9 @@ class Departures:
             if done.wants_final:
                 transfer.awaiting_final.add(done.lookup_id)
             else:
+                queue.positions.set_state(done.lookup_id, PURGE_PENDING)
                 gone.append(place)
-        self._go(change, queue, gone)
+        notices.take_all(change, queue, gone)
         self._state.outbound[queue] = None
         return queue
 
@@ -287,7 +284,8 @@ class Departures:
             else:
                 note = queue.notes.get(place.lookup_id, NO_NOTE)
                 notices.bury(self._state, change, view, reason, note)
-        self._go(change, queue, [place])
+        queue.positions.set_state(place.lookup_id, PURGE_PENDING)
+        notices.take_all(change, queue, [place])
 
     # Expiry of what may have arrived.
 

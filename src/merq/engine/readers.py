@@ -88,6 +88,8 @@ class Readers:
         journaled = queue.properties.journaling or queue.properties.owner != 0
         gone: list[Place] = []
         for lookup_id in lookup_ids:
+            if held.get(lookup_id, ENDING) == ENDING:
+                continue  # it is named twice
             place = positions.get(lookup_id)
             assert place is not None, "what is held is there"
             if place.state == PURGE_PENDING:

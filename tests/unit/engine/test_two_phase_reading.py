@@ -37,6 +37,18 @@ def test_a_held_message_stays_and_nobody_else_gets_it(world: World) -> None:
     assert second not in world.lookup_ids(number)
 
 
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_message_that_is_named_twice_ends_once(world: World, delete: bool) -> None:
+    number = world.create("orders", journaling=True)
+    world.fill(number, b"a", b"b")
+    lookup_id = held(world, number)
+    world.engine.end_receive(900, number, [lookup_id, lookup_id], delete=delete)
+    world.perform()
+    assert world.answers[900] is None
+    assert world.bodies(number) == ([b"b"] if delete else [b"a", b"b"])
+    assert world.bodies(world.find(r".\private$\orders;JOURNAL")) == ([b"a"] if delete else [])
+
+
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.12")
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_a_held_message_goes_as_if_it_were_received(world: World, recoverable: bool) -> None:
