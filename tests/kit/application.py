@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from merq.errors import MessageQueueError
 from merq.model.delivered import Delivered
+from merq.model.reservations import ClaimReport, QueueSpan, RangeReport, StageReport
 from merq.model.selecting import (
     AtCursor,
     ByCorrelationId,
@@ -36,6 +37,7 @@ from merq.protocol.application.reports import (
     TransferReport,
 )
 from merq.protocol.application.requests import Request
+from merq.protocol.application.rows import RowsReport
 
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
@@ -110,6 +112,17 @@ ASKED_AS_JSON = (
     asked.Purge,
     asked.ResumeQueue,
     asked.TakeOffline,
+    asked.Acknowledge,
+    asked.CreateStage,
+    asked.DescribeSpan,
+    asked.DropStages,
+    asked.ListClaims,
+    asked.ListRanges,
+    asked.ListStages,
+    asked.Publish,
+    asked.ReadRows,
+    asked.ReleaseClaim,
+    asked.Reserve,
 )
 
 
@@ -147,6 +160,15 @@ def requests() -> st.SearchStrategy[Request]:
     )
 
 
+@st.composite
+def rows(draw: st.DrawFn) -> RowsReport:
+    """Messages by the hundred thousand, or fewer."""
+    count = draw(st.integers(0, 4))
+    sizes = 8 * count, 4 * count, 4 * count, 8 * draw(st.integers(0, count))
+    ids, offsets, lengths, notes = (draw(st.binary(min_size=size, max_size=size)) for size in sizes)
+    return RowsReport(count, ids, offsets, lengths, notes, (draw(PACKETS), draw(PACKETS)))
+
+
 def results() -> st.SearchStrategy[Result]:
     """Every kind of answer."""
     messages = st.builds(Delivered, PACKETS, U64, U32, U32)
@@ -165,6 +187,12 @@ def results() -> st.SearchStrategy[Result]:
         st.lists(dataclasses_of(LinkReport), max_size=2),
         st.lists(sightings, max_size=2),
         st.lists(st.uuids(), max_size=2),
+        dataclasses_of(RangeReport),
+        st.lists(dataclasses_of(RangeReport), max_size=2),
+        st.lists(dataclasses_of(ClaimReport), max_size=2),
+        st.lists(dataclasses_of(StageReport), max_size=2),
+        dataclasses_of(QueueSpan),
+        rows(),
         st.builds(MessageQueueError, U32, TEXT),
         st.none(),
     )
@@ -174,10 +202,16 @@ _PLAIN = (asked.Send, asked.SendManyTo, asked.Read, asked.EndReceive, Delivered)
 _DELIVERED = ("packet", "lookup_id", "arrival", "aborts")
 
 
+def _columns(value: RowsReport) -> tuple[bytes | memoryview, ...]:
+    return value.ids, value.offsets, value.sizes, value.notes, b"".join(value.data)
+
+
 def picture(value: Any) -> Any:
     """The same for values that say the same."""
     if isinstance(value, MessageQueueError):
         return "error", value.code, value.text
+    if isinstance(value, RowsReport):
+        return "rows", value.count, *(bytes(each) for each in _columns(value))
     if isinstance(value, list | tuple):
         return [picture(each) for each in value]
     if not isinstance(value, _PLAIN):

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from merq.client import asking
 from merq.client.asking import QueueOptions, number_of
+from merq.client.bulk import Bulk
 from merq.client.driving import Driving
 from merq.client.messages import Message
 from merq.client.queues import OutgoingQueue, Queue
@@ -173,6 +174,11 @@ class Manager:
         """
         request = asking.sending_many_to(format_name, bodies, properties, tx, self._driver)
         return [] if request is None else asking.ids_of(self._driver.ask(request))
+
+    @property
+    def bulk(self) -> Bulk:
+        """Reading and writing by the hundred thousand, for data pipelines."""
+        return Bulk(self._driver)
 
     # Other queue managers.
 

@@ -205,6 +205,11 @@ class Administration:
             self._readers.cancel_all(part, change)
             change.entries.append(records.drop_queue(part.number))
             change.steps.append(DropStep(part))
+        for stage in self._state.queues.values():
+            if _is_stage_of(stage, queue) and not stage.closing:
+                stage.closing = True
+                change.entries.append(records.drop_queue(stage.number))
+                change.steps.append(DropStep(stage))
         self._state.submit(change)
 
     def _refuse_prepared(self, queues: list[Queue]) -> None:
@@ -235,9 +240,13 @@ class Administration:
         if queue.is_outgoing:
             reason = MessageClass.MQMSG_CLASS_NACK_DELETED
         returning = self._state.returning(queue)
+        reserved = queue.reserved()
         for place in list(queue.positions):
             lookup_id = place.lookup_id
             if place.state == PURGE_PENDING:
+                continue
+            if lookup_id in reserved:
+                kept += 1  # a group of consumers is about to receive it
                 continue
             if queue.transfer is not None and queue.transfer.holds(lookup_id):
                 kept += 1  # it is on its way to where it was sent
@@ -252,3 +261,9 @@ class Administration:
                 notices.lost_at(self._state, change, queue, place, reason)
         change.answers.append(Answer(request, queue.positions.count - kept))
         self._state.submit(change)
+
+
+def _is_stage_of(stage: Queue, queue: Queue) -> bool:
+    """Whether it has what was written for a queue and is not published."""
+    properties = stage.properties
+    return properties.kind is QueueKind.STAGE and properties.owner == queue.number

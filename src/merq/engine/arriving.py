@@ -38,8 +38,7 @@ NAMES_MAX: Final = 4096
 """Names of which it is remembered which queue they mean."""
 
 _DELIVERY: Final = 3 << 5
-_TELLING: Final = 1 << 9 | 7 << 13
-"""[MS-MQMQ] 2.2.19.2: the delivery mode; positive journaling, or an administration queue."""
+"""[MS-MQMQ] 2.2.19.2: the delivery mode."""
 
 _NULL: Final = bytes(16)
 _ORDER_ACK: Final = struct.Struct("<QI")
@@ -210,7 +209,7 @@ class Arrivals:
             state.source_key(source) | view.message_ordinal,
             is_recoverable=view.user_flags & _DELIVERY != 0,
         )
-        if view.user_flags & _TELLING:
+        if view.user_flags & notices.TELLING:
             notices.arrived(state, change, view)
         if view.traced:
             tracing.report(state, change, view)

@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING, TypeAlias, final
 from merq.engine.records import Entry
 from merq.errors import MessageQueueError
 from merq.model.delivered import Delivered
+from merq.model.reservations import RangeReport
 
 if TYPE_CHECKING:
+    from merq.engine.claims import Claim, Range
     from merq.engine.incoming import Incoming
     from merq.engine.queue import Note, Queue
     from merq.engine.work import Sending, Transaction
     from merq.model.queue import QueueProperties
 
 
-Result: TypeAlias = Delivered | list[Delivered] | int | bytes | MessageQueueError | None
+Result: TypeAlias = (
+    Delivered | list[Delivered] | int | bytes | RangeReport | MessageQueueError | None
+)
 
 
 @final
@@ -245,6 +249,62 @@ class ArriveStep:
         self.messages: list[tuple[bytes, int]] = []
 
 
+@final
+class ReserveStep:
+    """A group has reserved a range of messages."""
+
+    __slots__ = ("claim", "queue", "reserved")
+
+    def __init__(self, queue: Queue, claim: Claim, reserved: Range) -> None:
+        self.queue = queue
+        self.claim = claim
+        self.reserved = reserved
+
+
+@final
+class AcknowledgeStep:
+    """A group is done with a range; the step behind this one removes its messages."""
+
+    __slots__ = ("claim", "queue", "reserved")
+
+    def __init__(self, queue: Queue, claim: Claim, reserved: Range) -> None:
+        self.queue = queue
+        self.claim = claim
+        self.reserved = reserved
+
+
+@final
+class ReleaseStep:
+    """What a group has reserved is anybody's again; it may be forgotten with that."""
+
+    __slots__ = ("claim", "is_forgotten", "queue", "ranges")
+
+    def __init__(
+        self, queue: Queue, claim: Claim, ranges: list[Range], *, is_forgotten: bool
+    ) -> None:
+        self.queue = queue
+        self.claim = claim
+        self.ranges = ranges
+        self.is_forgotten = is_forgotten
+
+
+@final
+class PublishStep:
+    """What was written into stages comes into queues.
+
+    Attributes:
+        moves: Stages, where they go, and the number that the first message gets there.
+    """
+
+    __slots__ = ("batch", "moves", "time", "writer")
+
+    def __init__(self, writer: str, batch: int, time: int) -> None:
+        self.writer = writer
+        self.batch = batch
+        self.time = time
+        self.moves: list[tuple[Queue, Queue, int]] = []
+
+
 Step: TypeAlias = (
     PutStep
     | PutManyStep
@@ -260,6 +320,10 @@ Step: TypeAlias = (
     | PrepareStep
     | ResolveStep
     | ArriveStep
+    | ReserveStep
+    | AcknowledgeStep
+    | ReleaseStep
+    | PublishStep
 )
 
 

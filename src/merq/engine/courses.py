@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from merq.engine import notices
 from merq.engine.changes import Change
 from merq.engine.filling import put_run
 from merq.engine.incoming import Incoming
@@ -17,8 +18,7 @@ from merq.wire.view import MessageView
 
 _DELIVERY: Final = 3 << 5
 _RECOVERABLE: Final = 1 << 5
-_TELLING: Final = 1 << 9 | 7 << 13
-"""[MS-MQMQ] 2.2.19.2: the delivery mode; positive journaling, or an administration queue."""
+"""[MS-MQMQ] 2.2.19.2: the delivery mode."""
 
 
 class Course:
@@ -101,4 +101,8 @@ class Course:
 def is_plain(view: MessageView) -> bool:
     """Whether nobody wants to know of messages like this one: they only come into their queue."""
     flags = view.user_flags
-    return flags & (_TELLING | _DELIVERY) == _RECOVERABLE and not view.priority and not view.traced
+    return (
+        flags & (notices.TELLING | _DELIVERY) == _RECOVERABLE
+        and not view.priority
+        and not view.traced
+    )

@@ -84,7 +84,9 @@ class Departures:
     def _depart(self, queue: Queue, transfer: Transfer, place: Place) -> Departure | None:
         """A message is on its way, or passed over; or neither, then it has to wait."""
         lookup_id = place.lookup_id
-        if lookup_id in transfer.awaiting_final or place.state == PURGE_PENDING:
+        if lookup_id in transfer.awaiting_final or (
+            place.state == PURGE_PENDING and transfer.may_have_arrived(lookup_id)
+        ):
             transfer.passed(lookup_id)
             return None
         packet = self._state.readable(place)

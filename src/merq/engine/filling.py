@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from merq.engine import records
 from merq.engine.changes import NO_ENTRY, Change, PutManyStep
+from merq.engine.numbers import lookup_id_of
 from merq.engine.queue import Queue
 from merq.engine.state import State
 
 
 def put_run(
-    state: State, change: Change, queue: Queue, packets: list[bytes], keys: list[int]
+    state: State,
+    change: Change,
+    queue: Queue,
+    packets: list[bytes],
+    keys: list[int],
+    priorities: list[int] | None = None,
 ) -> None:
-    """Plans that recoverable messages of priority 0 come into a queue, in this order."""
+    """Plans that messages, of priority 0 by default, come into a queue and are kept on disk."""
     count, now, number = len(packets), state.now, queue.properties.number
-    first = state.numbers.lookup_ids(0, count, change)
-    lookup_ids = list(range(first, first + count))
+    first = state.numbers.lookup_ids(7, count, change)
+    if priorities is None:
+        priorities = [0] * count
+    lookup_ids = [
+        lookup_id_of(priority, sequence) for sequence, priority in enumerate(priorities, first)
+    ]
     size = sum(map(len, packets))
     entries = change.entries
     step = PutManyStep(queue, now, lookup_ids, packets, 0, len(entries), size)

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
+from merq.engine.claims import Claim, unpack_point, unpack_range
 from merq.engine.expiry import Expiries
+from merq.engine.identifiers import MessageIds
 from merq.engine.incoming import Recent, Sequences, identity_of
 from merq.engine.limits import Limits
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import KILOBYTE, NO_NOTE, Note, Queue
+from merq.engine.rows import Columns, Rows
+from merq.engine.runs import SEQUENCE_MASK, Positions
 from merq.engine.work import Sending, Transaction
 from merq.errors import StoreError
 from merq.model.delivered import Delivered
@@ -27,6 +32,11 @@ from merq.wire.view import MessageView
 
 MEMORY: Final = 1 << 63
 """Set in the location of a packet that is not in the store: express messages."""
+
+WRITERS_MAX: Final = 10_000
+"""Writers of whom it is remembered which batch they published last."""
+
+STAGE_NUMBER_FIRST: Final = 0x60000000
 
 NUMBERED: Final = (QueueKind.PRIVATE, QueueKind.SUBQUEUE, QueueKind.OUTGOING)
 """Queues that get the next number of their kind."""
@@ -65,6 +75,7 @@ class Holdings:
         self.taken_bytes = 0
         self.memory_bytes = 0
         self.last_numbers: dict[QueueKind, int] = {}
+        self.published: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._paths: dict[PathName, Queue] = {}
         self._destinations: dict[str, Queue] = {}
         self._packets = packets
@@ -153,7 +164,7 @@ class Holdings:
         expires = NEVER if kept else queue.expiry_of(packet)
         queue.positions.append(lookup_id, location, len(packet), expires, key)
         queue.by_message_id.add(key, lookup_id)
-        if expires != NEVER:
+        if expires != NEVER and queue.properties.kind is not QueueKind.STAGE:
             self.expiries.add(expires, queue.number, lookup_id)
         if queue.transfer is not None:
             self.outbound[queue] = None
@@ -236,6 +247,33 @@ class Holdings:
             self.expiries.add(place.expires, target.number, lookup_id)
         self.awake.append(target)
 
+    def move_all(self, stage: Queue, target: Queue, first: int) -> None:
+        """What was written into a stage is in a queue from now on, behind all that is there.
+
+        The first message gets this number, the others follow in the order in which they came.
+        """
+        columns = stage.positions.columns(without=0)
+        if columns.ids[0] >> 56 != columns.ids[-1] >> 56:
+            columns = _by_arrival(columns)
+        ids = [each >> 56 << 56 | number for number, each in enumerate(columns.ids, first)]
+        stage.positions = Positions()
+        stage.by_message_id = MessageIds()
+        target.positions.append_many(
+            ids, columns.locations, columns.sizes, columns.expiries, columns.keys
+        )
+        target.by_message_id.add_many(columns.keys, ids)
+        if min(columns.expiries) != NEVER:
+            self.expiries.add_many(columns.expiries, target.number, ids, NEVER)
+        target.arrived += len(ids)
+        self.awake.append(target)
+
+    def remember_published(self, writer: str, batch: int, time: int) -> None:
+        """A batch of a writer is not to be published again."""
+        self.published[writer] = (batch, time)
+        self.published.move_to_end(writer)
+        if len(self.published) > WRITERS_MAX:
+            self.published.popitem(last=False)
+
     def note(self, queue: Queue, lookup_id: int, note: Note) -> None:
         """Something is known of a message, if the message is still there."""
         if queue.positions.get(lookup_id) is not None:
@@ -299,6 +337,26 @@ class Holdings:
 
     # Opening and checkpoints.
 
+    def restore_range(self, data: bytes) -> None:
+        """A group has reserved messages."""
+        number, group, found = unpack_range(data)
+        queue = self.queues[number]
+        queue.claims.setdefault(group, Claim(group)).ranges.append(found)
+        queue.positions.lock(found.ids)
+
+    def restore_point(self, data: bytes, *, is_released: bool = False) -> Claim:
+        """A group is so far; what it had reserved up to there is over, or anybody's again."""
+        number, group, acknowledged, floor = unpack_point(data)
+        queue = self.queues[number]
+        claim = queue.claims.setdefault(group, Claim(group))
+        claim.floor, claim.acknowledged = floor, acknowledged
+        while claim.ranges and claim.ranges[0].end <= acknowledged:
+            over = claim.ranges.pop(0)
+            if is_released:
+                for lookup_id in over.ids:
+                    queue.positions.set_state(lookup_id, AVAILABLE)
+        return claim
+
     def keep(self, location: int, size: int) -> None:
         """A packet in the store is needed."""
         self._packets.keep(location, size)
@@ -347,7 +405,25 @@ class Holdings:
         arrival, packet = self.stored(place)
         return Delivered(packet, place.lookup_id, arrival, aborts)
 
+    def heads(self, rows: Rows) -> list[bytes]:
+        """The first bytes of messages' packets, up to the names of queues."""
+        if not rows.ids or max(rows.locations) & MEMORY:
+            return [
+                self._memory[location][1] if location & MEMORY else self._packets.read(*each)[1]
+                for each in zip(rows.locations, rows.sizes, strict=True)
+                for location in each[:1]
+            ]
+        return self._packets.heads(rows.locations, rows.sizes)
+
     def has_room(self, size: int) -> bool:
         """[MS-MQDMPR] 3.1.7.1.9: whether the machine's quota allows a packet of this size."""
         quota = self.limits.machine_quota
         return quota == UNLIMITED or self.taken_bytes + size <= quota * KILOBYTE
+
+
+def _by_arrival(columns: Columns) -> Columns:
+    """Rows of several priorities in the order in which they came."""
+    ids = columns.ids
+    order = sorted(range(len(ids)), key=lambda row: ids[row] & SEQUENCE_MASK)
+    ordered = [array(each.typecode, [each[row] for row in order]) for each in columns]
+    return Columns(*ordered)

@@ -17,6 +17,7 @@ from merq.engine.arriving import Arrivals
 from merq.engine.changes import Answer, Change, Effect
 from merq.engine.cursor import Cursor
 from merq.engine.departing import SKIPPED_S, Departures
+from merq.engine.holdings import STAGE_NUMBER_FIRST
 from merq.engine.limits import Limits
 from merq.engine.opening import CURSORS_MAX, Descriptor, Opened, check_use
 from merq.engine.ports import PacketSource
@@ -25,7 +26,9 @@ from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.readers import Readers
 from merq.engine.reading import Selector, WaitingRead
 from merq.engine.replay import replay
+from merq.engine.reserving import Reservations
 from merq.engine.sending import Senders
+from merq.engine.staging import STAGES_MAX, Stages
 from merq.engine.state import State
 from merq.engine.transactions import Transactions
 from merq.engine.work import Moving
@@ -47,6 +50,8 @@ class QueueManager:
         self.state = State(guid, name, packets, limits or Limits())
         self.transactions = Transactions(self.state)
         self.senders = Senders(self.state, self.transactions)
+        self.reservations = Reservations(self.state)
+        self.stages = Stages(self.state, self.senders)
         self.readers = Readers(self.state, self.transactions)
         self.administration = Administration(self.state, self.readers)
         self.departures = Departures(self.state)
@@ -117,9 +122,19 @@ class QueueManager:
     def queue(self, number: int) -> Queue:
         """A queue by its number."""
         found = self.state.queues.get(number)
-        if found is None or found.closing:
+        if found is None or found.closing or found.properties.kind is QueueKind.STAGE:
             raise MessageQueueError(
                 HResult.MQ_ERROR_QUEUE_DELETED, "the queue was deleted; nothing can be done with it"
+            )
+        return found
+
+    def stage(self, number: int) -> Queue:
+        """A place for messages that are published later, by its number."""
+        found = self.state.queues.get(number)
+        if found is None or found.closing or found.properties.kind is not QueueKind.STAGE:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_QUEUE_DELETED,
+                f"there is no stage {number}: it was published, dropped, or waited for too long",
             )
         return found
 
@@ -222,6 +237,9 @@ class QueueManager:
         handle: int = 0,
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.9: messages into a queue; answers their ids, 20 bytes each."""
+        if STAGE_NUMBER_FIRST <= number < STAGE_NUMBER_FIRST + STAGES_MAX:
+            self.stages.send(request, self.stage(number), packets)
+            return
         queue = self.queue(number)
         if handle:
             check_use(queue, Access.SEND, self._descriptor(handle, number))
@@ -409,6 +427,7 @@ class QueueManager:
             if change.steps:
                 state.submit(change)
             due = state.expiries.next()
+        self.stages.sweep()
         self.departures.unblock()
         given_up = self.departures.given_up(now)
         if given_up:

@@ -51,6 +51,9 @@ NEGATIVE_ARRIVAL: Final = 4
 NEGATIVE_RECEIVE: Final = 8
 """[MS-MQMQ] 2.2.19.3: the administration acknowledgments that a sender may ask for."""
 
+TELLING: Final = 1 << 9 | 7 << 13
+"""[MS-MQMQ] 2.2.19.2: positive journaling, or an administration queue, in UserHeader.Flags."""
+
 _ABOUT_RECEIVING: Final = 0x4000
 """[MS-MQMQ] 2.2.18.1.6: set in the classes of acknowledgments that are not about arrival."""
 

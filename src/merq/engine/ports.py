@@ -12,6 +12,9 @@ class PacketSource(Protocol):
     def read(self, position: int, size: int) -> tuple[int, bytes]:
         """When the message arrived, and its packet of `size` bytes, in the record at a position."""
 
+    def heads(self, positions: array[int], sizes: array[int]) -> list[bytes]:
+        """The first bytes of packets, at least as far as the UserHeader's fixed part goes."""
+
     def keep(self, position: int, size: int) -> None:
         """The packet there is needed from now on."""
 

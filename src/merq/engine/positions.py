@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from operator import lt
+from collections.abc import Iterator
 from typing import Final
 
 from merq.engine.rows import (
@@ -50,8 +48,6 @@ __all__ = [
 BLOCK_ROWS: Final = 512
 LANES: Final = 8
 _LANE_SHIFT: Final = 56
-
-_DELETED: Final = bytes([DELETED]) * BLOCK_ROWS
 
 _THIN_SHARE: Final = 8
 """Blocks of fewer rows than one of this many of a full one are not thinned out."""
@@ -156,50 +152,6 @@ class PositionList:
         self.count += 1
         self.available += 1
         self.total_bytes += size
-
-    def append_many(
-        self,
-        lookup_ids: Sequence[int],
-        locations: Sequence[int],
-        sizes: Sequence[int],
-        expiries: Sequence[int],
-        keys: Sequence[int],
-    ) -> None:
-        """The same for many; those that grow and are of one priority go as blocks.
-
-        Raises:
-            PositionTaken: An identifier is there already.
-        """
-        number = lookup_ids[0] >> _LANE_SHIFT
-        assert 0 <= number < LANES, "the high byte is 7 minus the priority"
-        lane = self._lanes[number]
-        ids = array("Q", lookup_ids)
-        if (
-            ids[0] <= lane.last
-            or ids[-1] >> _LANE_SHIFT != number
-            or not all(map(lt, ids, islice(ids, 1, None)))
-        ):
-            for row in zip(lookup_ids, locations, sizes, expiries, keys, strict=True):
-                self.append(*row)
-            return
-        at, count = 0, len(ids)
-        while at < count:
-            if not lane.blocks or len(lane.tail.ids) >= self._block_rows:
-                lane.insert(len(lane.blocks), Block(), ids[at])
-            block = lane.tail
-            end = min(count, at + self._block_rows - len(block.ids))
-            block.ids.extend(ids[at:end])
-            block.locations.extend(locations[at:end])
-            block.sizes.extend(sizes[at:end])
-            block.expiries.extend(expiries[at:end])
-            block.keys.extend(keys[at:end])
-            block.states.extend(bytes(end - at))
-            at = end
-        lane.last = ids[-1]
-        self._front = min(self._front, number)
-        self.count += count
-        self.available += count
-        self.total_bytes += sum(sizes)
 
     def add(self, place: Place) -> None:
         """Puts a message at its place, whatever its state.
@@ -403,42 +355,6 @@ class PositionList:
         if deleted * 4 > rows * 3 and (rows > self._thin_rows or deleted == rows):
             self._tidy(self._lanes[lookup_id >> _LANE_SHIFT], block, lookup_id)
         return place
-
-    def remove_run(self, lookup_ids: list[int], at: int) -> Columns | None:
-        """Takes out messages from `at` on that lie one behind the other, and gives what they were.
-
-        None if there are fewer than two of them.
-        """
-        row = self._find(lookup_ids[at])
-        if row < 0:
-            return None
-        block = self._near
-        end = row + min(len(lookup_ids) - at, len(block.ids) - row)
-        ids = block.ids[row:end]
-        if end - row < 2 or ids != array("Q", lookup_ids[at : at + end - row]):
-            return None
-        states = block.states
-        if states.count(DELETED, row, end):
-            return None
-        found = Columns(
-            ids,
-            block.locations[row:end],
-            block.sizes[row:end],
-            block.expiries[row:end],
-            block.keys[row:end],
-        )
-        count = end - row
-        self.available -= states.count(AVAILABLE, row, end)
-        states[row:end] = _DELETED[:count] if count <= BLOCK_ROWS else bytes([DELETED]) * count
-        self.count -= count
-        self.total_bytes -= sum(found.sizes)
-        block.deleted += count
-        if row == block.start:
-            block.start = end
-        rows = len(states)
-        if block.deleted * 4 > rows * 3 and (rows > self._thin_rows or block.deleted == rows):
-            self._tidy(self._lanes[ids[0] >> _LANE_SHIFT], block, ids[0])
-        return found
 
     def _tidy(self, lane: Lane, block: Block, lookup_id: int) -> None:
         """Drops a block if nothing in it lives, else thins it out and joins it to a neighbour."""

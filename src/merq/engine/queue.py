@@ -7,12 +7,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from merq.engine.identifiers import MessageIds
-from merq.engine.positions import NEVER, PositionList
+from merq.engine.positions import NEVER
+from merq.engine.runs import Positions
 from merq.engine.transfer import Transfer
 from merq.model.names import PathName, parse_path_name
 from merq.model.queue import UNLIMITED, OutgoingState, QueueKind, QueueProperties
 
 if TYPE_CHECKING:
+    from merq.engine.claims import Claim
     from merq.engine.opening import Descriptor
     from merq.engine.reading import WaitingRead
 
@@ -62,6 +64,7 @@ class Queue:
         notes: What is known of messages beside their packets, for those of which something is.
         expired: Messages whose time ran out and which are still here: somebody holds them, or they
             are on their way out.
+        claims: What groups of consumers have reserved, by their names.
         held: Messages that were handed out to be ended later: HELD, HELD_QUIETLY or ENDING.
         descriptors: Who has it open.
         closing: Its deletion is under way; nothing more can be asked of it.
@@ -74,6 +77,7 @@ class Queue:
     __slots__ = (
         "arrived",
         "by_message_id",
+        "claims",
         "closing",
         "descriptors",
         "expired",
@@ -94,9 +98,9 @@ class Queue:
     def __init__(self, properties: QueueProperties) -> None:
         self.properties = properties
         self.path: PathName | None = None
-        if properties.kind is not QueueKind.OUTGOING:
+        if properties.kind not in {QueueKind.OUTGOING, QueueKind.STAGE}:
             self.path = parse_path_name(properties.path_name)
-        self.positions = PositionList()
+        self.positions = Positions()
         self.by_message_id = MessageIds()
         self.waiting: deque[WaitingRead] = deque()
         self.journal: Queue | None = None
@@ -105,6 +109,7 @@ class Queue:
         self.notes: dict[int, Note] = {}
         self.expired: set[int] = set()
         self.held: dict[int, int] = {}
+        self.claims: dict[str, Claim] = {}
         self.descriptors: dict[int, Descriptor] = {}
         self.closing = False
         self.state = OutgoingState.INACTIVE
@@ -126,6 +131,19 @@ class Queue:
     def is_active(self) -> bool:
         """[MS-MQDMPR] 3.1.1.2: somebody has it open, or it has something to send."""
         return bool(self.descriptors) or (self.is_outgoing and self.positions.count > 0)
+
+    def reserved(self) -> set[int]:
+        """Messages that groups of consumers have reserved."""
+        return {
+            lookup_id
+            for claim in self.claims.values()
+            for each in (*claim.ranges, *claim.ending)
+            for lookup_id in each.ids
+        }
+
+    def is_reserved(self, lookup_id: int) -> bool:
+        """Whether a group of consumers has reserved a message."""
+        return any(each.holds(lookup_id) for each in self.claims.values())
 
     def expiry_of(self, packet: bytes | memoryview) -> int:
         """When a message leaves unreceived, in seconds since 1970; NEVER if it stays."""

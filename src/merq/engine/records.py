@@ -17,6 +17,11 @@ One frame of the log holds all records of one change, so a change is there whole
 | 11 KEEP | as PUT, of a copy that does not expire |
 | 12 SEQUENCE | how far a sequence of another queue manager is: its GUID, sequence u64, number u32, time u32, size of the sender's address u16, the address, the name that it sends to in UTF-8 |
 | 13 REMOVE_MANY | queue u32, zero u32, lookup identifiers u64 |
+| 14 RANGE | messages that a group of consumers has reserved: queue u32, zero u32, start u64, end u64, size of the group's name u16, zero u16, count u32, lookup identifiers u64, the name in UTF-8 |
+| 15 POINT | how far a group is: queue u32, zero u32, acknowledged u64, floor u64, size of the group's name u16, zero u16, the name; its ranges up to there are over |
+| 16 RELEASE | as POINT: its ranges up to there are over, and their messages are anybody's again |
+| 17 FORGET | as RELEASE: the group is forgotten too |
+| 18 PUBLISH | what was written into stages comes into queues: batch u64, time u32, size of the writer's name u16, count u16; then for each stage its number u32, its queue u32 and the number u64 of the first message; the name in UTF-8 |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from merq.engine.claims import Range, pack_point, pack_range
 
 PUT: Final = 1
 REMOVE: Final = 2
@@ -39,6 +46,11 @@ RESOLVE: Final = 10
 KEEP: Final = 11
 SEQUENCE: Final = 12
 REMOVE_MANY: Final = 13
+RANGE: Final = 14
+POINT: Final = 15
+RELEASE: Final = 16
+FORGET: Final = 17
+PUBLISH: Final = 18
 
 PUT_HEADER_SIZE: Final = 16
 
@@ -47,6 +59,8 @@ _REMOVE: Final = struct.Struct("<I4xQ")
 _DROP: Final = struct.Struct("<I")
 _RESERVE: Final = struct.Struct("<QQ")
 _NOTE: Final = struct.Struct("<IIQB")
+_PUBLISH: Final = struct.Struct("<QIHH")
+_MOVED: Final = struct.Struct("<IIQ")
 
 
 class Entry(NamedTuple):
@@ -106,6 +120,44 @@ def remove_many(queue: int, lookup_ids: Sequence[int]) -> Entry:
     if len(lookup_ids) == 1:
         return remove(queue, lookup_ids[0])
     return Entry(REMOVE_MANY, struct.pack(f"<I4x{len(lookup_ids)}Q", queue, *lookup_ids))
+
+
+def range_(queue: int, group: str, found: Range, stored: Sequence[int]) -> Entry:
+    """A group has reserved a range, of which these messages are in the log."""
+    return Entry(RANGE, pack_range(queue, group, found, stored))
+
+
+def point(queue: int, group: str, acknowledged: int, floor: int) -> Entry:
+    """A group is so far."""
+    return Entry(POINT, pack_point(queue, group, acknowledged, floor))
+
+
+def release(queue: int, group: str, end: int, floor: int) -> Entry:
+    """What a group has reserved is anybody's again."""
+    return Entry(RELEASE, pack_point(queue, group, end, floor))
+
+
+def forget_group(queue: int, group: str) -> Entry:
+    """The same, and the group is forgotten."""
+    return Entry(FORGET, pack_point(queue, group, 0, 0))
+
+
+def publish(writer: str, batch: int, time: int, moves: Sequence[tuple[int, int, int]]) -> Entry:
+    """What was written into stages comes into queues."""
+    name = writer.encode("utf-8", "surrogatepass")
+    head = _PUBLISH.pack(batch, time, len(name), len(moves))
+    return Entry(PUBLISH, head + b"".join([_MOVED.pack(*each) for each in moves]) + name)
+
+
+def read_publish(data: bytes | memoryview) -> tuple[str, int, int, list[tuple[int, int, int]]]:
+    """Writer, batch, time, and the stages of a PUBLISH."""
+    batch, time, size, count = _PUBLISH.unpack_from(data)
+    at = _PUBLISH.size + count * _MOVED.size
+    moves = [
+        (stage, target, first)
+        for stage, target, first in _MOVED.iter_unpack(data[_PUBLISH.size : at])
+    ]
+    return bytes(data[at : at + size]).decode("utf-8", "surrogatepass"), batch, time, moves
 
 
 def move(queue: int, target: int, lookup_id: int) -> Entry:

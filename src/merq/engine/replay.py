@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine import records
+from merq.engine.claims import pack_point, unpack_point
 from merq.engine.incoming import unpack_sequence
 from merq.engine.positions import AVAILABLE
 from merq.engine.queue import Note
@@ -101,6 +102,34 @@ def _sequence(state: State, data: memoryview, _: int) -> None:
     unpack_sequence(bytes(data), state.sequences)
 
 
+def _range(state: State, data: memoryview, _: int) -> None:
+    state.restore_range(bytes(data))
+
+
+def _point(state: State, data: memoryview, _: int) -> None:
+    state.restore_point(bytes(data))
+
+
+def _release(state: State, data: memoryview, _: int) -> None:
+    claim = state.restore_point(bytes(data), is_released=True)
+    assert not claim.ranges, "all of them were released"
+
+
+def _forget(state: State, data: memoryview, _: int) -> None:
+    number, group, _, _ = unpack_point(bytes(data))
+    queue = state.queues[number]
+    end = pack_point(number, group, queue.claims[group].end, 0)
+    state.restore_point(end, is_released=True)
+    del queue.claims[group]
+
+
+def _publish(state: State, data: memoryview, _: int) -> None:
+    writer, batch, time, moves = records.read_publish(data)
+    for stage, target, first in moves:
+        state.move_all(state.queues[stage], state.queues[target], first)
+    state.remember_published(writer, batch, time)
+
+
 def _resolve(state: State, data: memoryview, _: int) -> None:
     transaction = prepared(state, UUID(bytes=bytes(data)))
     assert transaction is not None, "what ends was prepared"
@@ -126,4 +155,9 @@ _RULES: Final[dict[int, Callable[[State, memoryview, int], None]]] = {
     records.KEEP: _keep,
     records.SEQUENCE: _sequence,
     records.REMOVE_MANY: _remove_many,
+    records.RANGE: _range,
+    records.POINT: _point,
+    records.RELEASE: _release,
+    records.FORGET: _forget,
+    records.PUBLISH: _publish,
 }

@@ -49,6 +49,14 @@ class Columns(NamedTuple):
     keys: array[int]
 
 
+class Rows(NamedTuple):
+    """Messages and where they lie."""
+
+    ids: array[int]
+    locations: array[int]
+    sizes: array[int]
+
+
 class Block:
     """Rows in order. Before `start` all are deleted, before `hint` none is available."""
 
@@ -125,6 +133,27 @@ class Block:
         row = self.states.find(AVAILABLE, self.hint)
         self.hint = len(self.states) if row < 0 else row
         return row
+
+    def copy_rows(self, found: Rows, first: int, end: int, most: int, *, locked: bool) -> None:
+        """Adds up to so many rows from `first` to `end` that are available, or locked ones too."""
+        wanted = self.states.count(AVAILABLE, first, end)
+        if locked:
+            wanted += self.states.count(LOCKED, first, end)
+        if wanted == end - first:
+            end = min(end, first + most)
+            found.ids.extend(self.ids[first:end])
+            found.locations.extend(self.locations[first:end])
+            found.sizes.extend(self.sizes[first:end])
+            return
+        for row in range(first, end):
+            if most == 0:
+                break
+            state = self.states[row]
+            if state == AVAILABLE or (locked and state == LOCKED):
+                found.ids.append(self.ids[row])
+                found.locations.append(self.locations[row])
+                found.sizes.append(self.sizes[row])
+                most -= 1
 
     def take(self, columns: Columns, part: slice) -> None:
         """Fills an empty block with rows that are available."""

@@ -28,8 +28,7 @@ from merq.wire.view import MessageView
 
 _U32: Final = struct.Struct("<I")
 _DELIVERY: Final = 3 << 5
-_TELLING: Final = 1 << 9 | 7 << 13
-"""[MS-MQMQ] 2.2.19.2: the delivery mode; positive journaling, or an administration queue."""
+"""[MS-MQMQ] 2.2.19.2: the delivery mode."""
 
 MESSAGES_AT_ONCE_MAX: Final = 100_000
 """Messages in one request."""
@@ -56,13 +55,9 @@ class Senders:
         """
         check_use(queue, transaction=transaction)
         added = TRANSACTION_HEADER_SIZE if transaction else 0
-        views = [_checked(packet, added) for packet in packets]
-        if _is_choosy(queue):
-            for view in views:
-                check_secured(queue, view)
+        views = self.checked(queue, packets, is_transactional=transaction != 0)
         note = self._note(dead_letter)
         total = sum(map(len, packets)) + added * len(packets)
-        self._check_room(queue, total, len(packets))
         within = self._within(transaction, len(packets))
         self._put_all(request, Change(), queue, views, total, within, note)
 
@@ -94,6 +89,22 @@ class Senders:
         target = outgoing.reach(self._state, change, name)
         assert target is not None, "it is not one of ours"
         self._put_all(request, change, target, views, total, within, note)
+
+    def checked(
+        self, queue: Queue, packets: Sequence[bytes], *, is_transactional: bool
+    ) -> list[MessageView]:
+        """Packets that a queue would take, and has room for.
+
+        Raises:
+            MessageQueueError: It does not.
+        """
+        added = TRANSACTION_HEADER_SIZE if is_transactional else 0
+        views = [_checked(packet, added) for packet in packets]
+        if _is_choosy(queue):
+            for view in views:
+                check_secured(queue, view)
+        self._check_room(queue, sum(map(len, packets)) + added * len(packets), len(packets))
+        return views
 
     def _put_all(
         self,
@@ -251,7 +262,7 @@ class Senders:
                 recoverable=flags & _DELIVERY != 0,
                 note=note,
             )
-            if flags & _TELLING and queue.properties.kind is not QueueKind.OUTGOING:
+            if flags & notices.TELLING and queue.properties.kind is not QueueKind.OUTGOING:
                 notices.arrived(state, change, MessageView(packet))
         return source + ordinal.to_bytes(4, "little")
 
@@ -359,7 +370,7 @@ def _is_plain(queue: Queue, views: list[MessageView]) -> bool:
     if kind is not QueueKind.PRIVATE and kind is not QueueKind.OUTGOING:
         return False
     delivery = views[0].user_flags & _DELIVERY
-    telling = _TELLING if kind is QueueKind.PRIVATE else 0
+    telling = notices.TELLING if kind is QueueKind.PRIVATE else 0
     for view in views:
         flags = view.user_flags
         if flags & telling or flags & _DELIVERY != delivery:

@@ -13,6 +13,9 @@ What [MS-MQQB] 3.1.1.3.2 wants to survive is here, in the packets and in the log
 | 7 SEQUENCE | as a SEQUENCE record; one section a sequence that comes here |
 | 8 RECENT | a queue manager's GUID, then ordinal u32 and time u32 of its latest messages |
 | 9 OUTGOING | the last sequence that was begun u64; then queue u32, sequence u64 and next number u32 of each outgoing queue |
+| 10 POINT | as a POINT record; one section a group of consumers |
+| 11 RANGE | as a RANGE record; one section a range that is reserved |
+| 12 PUBLISHED | as a PUBLISH record without stages; one section a writer, the latest last |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from array import array
 from typing import Final
 
 from merq.engine import notices, records
+from merq.engine.byte_order import from_little, to_little
 from merq.engine.changes import Change, RelocateStep
+from merq.engine.claims import pack_point, pack_range
 from merq.engine.holdings import MEMORY, NUMBERED
 from merq.engine.incoming import pack_sequence, unpack_sequence
 from merq.engine.positions import NEVER, Columns, Place
@@ -31,7 +36,7 @@ from merq.engine.replay import restore_transaction
 from merq.engine.state import State
 from merq.engine.work import Phase, pack_transaction
 from merq.errors import StoreError
-from merq.model.queue import QueueProperties
+from merq.model.queue import QueueKind, QueueProperties
 
 QUEUES: Final = 1
 NUMBERS: Final = 2
@@ -41,6 +46,9 @@ NOTE: Final = 5
 PREPARED: Final = 6
 SEQUENCE: Final = 7
 RECENT: Final = 8
+POINT: Final = 10
+RANGE: Final = 11
+PUBLISHED: Final = 12
 OUTGOING: Final = 9
 
 RELOCATED_BYTES: Final = 1 << 20
@@ -55,8 +63,6 @@ _LAST: Final = struct.Struct("<III")
 _LAST_SEQUENCE: Final = struct.Struct("<Q")
 _TRANSFER: Final = struct.Struct("<IQI")
 _CODES: Final = ("Q", "Q", "I", "I", "Q")
-_SWAPPED: Final = array("H", [1]).tobytes() != b"\1\0"
-"""Whether this machine has the other byte order."""
 
 
 def take_snapshot(state: State) -> list[tuple[int, bytes]]:
@@ -72,7 +78,7 @@ def take_snapshot(state: State) -> list[tuple[int, bytes]]:
         columns = queue.positions.columns(without=MEMORY)
         if columns.ids:
             head = _HEADER.pack(queue.number, len(columns.ids))
-            sections.append((MESSAGES, head + b"".join(map(_to_bytes, columns))))
+            sections.append((MESSAGES, head + b"".join(map(to_little, columns))))
     for queue in queues:
         sections += _notes(queue)
     sections += [
@@ -80,10 +86,14 @@ def take_snapshot(state: State) -> list[tuple[int, bytes]]:
         for each in state.transactions.values()
         if each.phase is Phase.PREPARED
     ]
+    for queue in queues:
+        sections += _claims(queue)
     for incoming in state.sequences.all():
         sections.append((SEQUENCE, pack_sequence(incoming, *incoming.settled)))
     sections += [(RECENT, data) for data in state.recent.pack()]
     sections.append((OUTGOING, _outgoing(state, queues)))
+    for writer, (batch, time) in state.published.items():
+        sections.append((PUBLISHED, records.publish(writer, batch, time, ()).data))
     return sections
 
 
@@ -117,6 +127,22 @@ def _notes(queue: Queue) -> list[tuple[int, bytes]]:
     return sections
 
 
+def _claims(queue: Queue) -> list[tuple[int, bytes]]:
+    sections = []
+    for group, claim in queue.claims.items():
+        point = pack_point(queue.number, group, claim.acknowledged, claim.floor)
+        sections.append((POINT, point))
+        for each in claim.ranges:
+            rows = queue.positions.locate(each.ids)
+            stored = [
+                lookup_id
+                for lookup_id, location in zip(rows.ids, rows.locations, strict=True)
+                if not location & MEMORY
+            ]
+            sections.append((RANGE, pack_range(queue.number, group, each, stored)))
+    return sections
+
+
 def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
     """Takes a snapshot into a state that is new."""
     for kind, data in sections:
@@ -141,10 +167,21 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
             state.recent.unpack(data)
         elif kind == OUTGOING:
             _restore_outgoing(state, data)
-        else:
-            assert kind == MESSAGES, f"section kind {kind} is unknown"
+        elif kind == MESSAGES:
             number, count = _HEADER.unpack_from(data)
             _restore_messages(state, state.queues[number], _columns(data, count))
+        else:
+            _restore_claim(state, kind, data)
+
+
+def _restore_claim(state: State, kind: int, data: bytes) -> None:
+    if kind == POINT:
+        state.restore_point(data)
+    elif kind == PUBLISHED:
+        state.remember_published(*records.read_publish(data)[:3])
+    else:
+        assert kind == RANGE, f"section kind {kind} is unknown"
+        state.restore_range(data)
 
 
 def _restore_messages(state: State, queue: Queue, columns: Columns) -> None:
@@ -153,7 +190,8 @@ def _restore_messages(state: State, queue: Queue, columns: Columns) -> None:
     queue.by_message_id.load(columns.keys, columns.ids)
     state.taken_bytes += queue.positions.total_bytes
     state.keep_all(columns.locations, columns.sizes)
-    state.expiries.load(queue.number, columns.expiries, columns.ids, NEVER)
+    if queue.properties.kind is not QueueKind.STAGE:
+        state.expiries.load(queue.number, columns.expiries, columns.ids, NEVER)
 
 
 class Relocation:
@@ -205,18 +243,7 @@ def _columns(data: bytes, count: int) -> Columns:
     columns: list[array[int]] = []
     at = _HEADER.size
     for code in _CODES:
-        column = array(code)
-        end = at + count * column.itemsize
-        column.frombytes(data[at:end])
-        if _SWAPPED:
-            column.byteswap()
-        columns.append(column)
+        end = at + count * array(code).itemsize
+        columns.append(from_little(code, data[at:end]))
         at = end
     return Columns(*columns)
-
-
-def _to_bytes(column: array[int]) -> bytes:
-    if _SWAPPED:
-        column = array(column.typecode, column)
-        column.byteswap()
-    return column.tobytes()

@@ -15,6 +15,7 @@ from uuid import UUID
 from merq.engine import records
 from merq.engine.changes import (
     NO_ENTRY,
+    AcknowledgeStep,
     Answer,
     ArriveStep,
     Change,
@@ -24,12 +25,15 @@ from merq.engine.changes import (
     GiveBackStep,
     MoveStep,
     PrepareStep,
+    PublishStep,
     PurgeStep,
     PutManyStep,
     PutStep,
+    ReleaseStep,
     RelocateStep,
     RemoveManyStep,
     RemoveStep,
+    ReserveStep,
     ResolveStep,
     Result,
     StageStep,
@@ -203,6 +207,15 @@ class State(Holdings):
                     incoming.sequence_id, incoming.number = before
                 for source, identity in step.messages:
                     self.recent.remove(source, identity)
+            case ReserveStep():
+                step.claim.ranges.remove(step.reserved)
+                for lookup_id in step.reserved.ids:
+                    self.give_back(step.queue, lookup_id)
+            case AcknowledgeStep():
+                step.claim.ending.remove(step.reserved)
+                step.claim.ranges.insert(0, step.reserved)
+            case ReleaseStep() | PublishStep():
+                pass
             case _:
                 assert_never(step)
 
@@ -212,6 +225,8 @@ class State(Holdings):
             queue.positions.set_state(lookup_id, PURGE_PENDING)
         elif lookup_id in queue.held:
             queue.held[lookup_id] = HELD
+            queue.positions.set_state(lookup_id, LOCKED)
+        elif queue.is_reserved(lookup_id):
             queue.positions.set_state(lookup_id, LOCKED)
         elif lookup_id in self.returning(queue):
             queue.positions.set_state(lookup_id, LOCKED)  # who gives it back makes it available
@@ -321,8 +336,31 @@ class State(Holdings):
             case ArriveStep():
                 for incoming in step.sequences:
                     incoming.settled = incoming.sequence_id, incoming.number
+            case ReserveStep():
+                pass  # it was locked when it was planned
+            case AcknowledgeStep():
+                step.claim.ending.remove(step.reserved)
+                step.claim.acknowledged = max(step.claim.acknowledged, step.reserved.end)
+            case ReleaseStep():
+                self._release_ranges(step)
+            case PublishStep():
+                for stage, target, first in step.moves:
+                    self.move_all(stage, target, first)
+                self.remember_published(step.writer, step.batch, step.time)
             case _:
                 assert_never(step)
+
+    def _release_ranges(self, step: ReleaseStep) -> None:
+        for each in step.ranges:
+            if each not in step.claim.ranges:
+                continue  # it was acknowledged meanwhile
+            step.claim.ranges.remove(each)
+            step.claim.acknowledged = max(step.claim.acknowledged, each.end)
+            for lookup_id in each.ids:
+                if step.queue.positions.get(lookup_id) is not None:
+                    self.give_back(step.queue, lookup_id)
+        if step.is_forgotten and not step.claim.ranges:
+            step.queue.claims.pop(step.claim.group, None)
 
     def _return(self, step: GiveBackStep) -> None:
         place = step.queue.positions.get(step.lookup_id)
@@ -388,7 +426,7 @@ class State(Holdings):
         sizes = list(map(len, packets))
         queue.positions.append_many(lookup_ids, locations, sizes, expiries, keys)
         queue.by_message_id.add_many(keys, lookup_ids)
-        if min(expiries) != NEVER:
+        if min(expiries) != NEVER and queue.properties.kind is not QueueKind.STAGE:
             self.expiries.add_many(expiries, queue.number, lookup_ids, NEVER)
         if queue.transfer is not None:
             self.outbound[queue] = None

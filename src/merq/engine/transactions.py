@@ -44,8 +44,6 @@ IDENTIFIER_MASK: Final = (1 << 20) - 1
 _JOURNALING: Final = 3 << 8
 """[MS-MQMQ] 2.2.19.2: negative and positive journaling, in UserHeader.Flags."""
 
-_TELLING: Final = 1 << 9 | 7 << 13
-"""[MS-MQMQ] 2.2.19.2: positive journaling, or an administration queue."""
 
 OPERATIONS_MAX: Final = 1_000_000
 """Sends, receives and moves in one transaction."""
@@ -282,7 +280,7 @@ class Transactions:
         if queue.is_outgoing:
             return
         for operation, packet in zip(run, packets, strict=True):
-            if operation.view.user_flags & _TELLING:
+            if operation.view.user_flags & notices.TELLING:
                 notices.arrived(state, change, MessageView(packet))
 
     def _headers(self, run: list[Sending], size: int, where: _Where) -> list[bytes]:

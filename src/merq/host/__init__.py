@@ -5,7 +5,8 @@ lets it perform what comes of that, syncs when there is something to sync, and g
 `Desk` is where one client's requests are carried out.
 """
 
-from merq.host.desk import PENDING, Desk, Pending
+from merq.host.batching import PENDING, Pending
+from merq.host.desk import Desk
 from merq.host.host import CHECKPOINT_BYTES, Checkpointing, Host, HostSettings
 from merq.host.reporting import Hall
 

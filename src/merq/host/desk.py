@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final
 
 from merq.engine.cursor import Cursor
 from merq.engine.manager import QueueManager
 from merq.engine.reading import ByCursor, Selector
 from merq.errors import MessageQueueError
 from merq.host import reporting, transfers
+from merq.host.batching import PENDING, Reply, bulk_rules
 from merq.host.host import Host
 from merq.host.reporting import Hall
 from merq.hresult import HResult
@@ -23,7 +24,6 @@ from merq.model.delivered import Delivered
 from merq.model.destinations import parse_destination
 from merq.model.names import FormatName
 from merq.model.selecting import AtCursor
-from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import (
     AskStatus,
     AskWhy,
@@ -68,16 +68,6 @@ KNOWN_NAME_MAX: Final = 300
 
 CURSORS_MAX: Final = 10_000
 """Cursors that one client has open."""
-
-
-@final
-class Pending:
-    """The answer comes later, from the engine."""
-
-
-PENDING: Final = Pending()
-
-Reply: TypeAlias = Result | Pending
 
 
 class Desk:
@@ -133,6 +123,7 @@ class Desk:
             CloseCursor: self._close_cursor,
             AskStatus: self._ask_status,
             AskWhy: self._ask_why,
+            **bulk_rules(host),
         }
 
     def perform(self, number: int, request: Request) -> Reply:

@@ -112,8 +112,8 @@ class Host:
         self._disk = disk
         self._settings = settings or HostSettings()
         self._reserve = limits.disk_reserve_bytes
-        self._packets = LogPackets(self._settings.cache_bytes)
-        self.engine = QueueManager(fresh.store_id, name, self._packets, limits)
+        self.packets = LogPackets(self._settings.cache_bytes)
+        self.engine = QueueManager(fresh.store_id, name, self.packets, limits)
         self._checkpoint_number = 0
         self._checkpoint_size = 0
         self._grown = 0
@@ -136,7 +136,7 @@ class Host:
         )
         self.torn = opened.torn
         self.log = opened.log
-        self._packets.attach(self.log)
+        self.packets.attach(self.log)
         self._measure()
 
     def _identify(self, identity: Identity) -> None:
@@ -206,9 +206,9 @@ class Host:
         positions = appended.positions
         for step in change.steps:
             if isinstance(step, PutStep) and step.entry != NO_ENTRY:
-                self._packets.remember(positions[step.entry], step.arrival, step.packet)
+                self.packets.remember(positions[step.entry], step.arrival, step.packet)
             elif isinstance(step, PutManyStep) and step.entry != NO_ENTRY:
-                self._packets.remember_many(positions, step.entry, step.arrival, step.packets)
+                self.packets.remember_many(positions, step.entry, step.arrival, step.packets)
         self.engine.written(change, positions, appended.end)
         size = appended.end - positions[0]
         self._grown += size

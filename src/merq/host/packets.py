@@ -7,11 +7,15 @@ from collections import OrderedDict
 from typing import Final
 
 from merq.engine.records import PUT_HEADER_SIZE, read_put
+from merq.host.spans import spans
 from merq.store.log import Log
 
 CACHE_BYTES: Final = 64 << 20
 """Packets that were written lately are kept in memory up to this."""
 
+
+HEAD_SIZE: Final = 64
+"""BaseHeader and the fixed part of UserHeader, [MS-MQMQ] 2.2.19.1 and 2.2.19.2."""
 
 _SEGMENT_SPAN: Final = 1 << 32
 """Positions of one segment; the number of the segment is above."""
@@ -65,6 +69,23 @@ class LogPackets:
         assert self._log is not None, "packets are read when the log is open"
         data = self._log.read(position, PUT_HEADER_SIZE + size)
         return read_put(data).arrival, data[PUT_HEADER_SIZE:]
+
+    def heads(self, positions: array[int], sizes: array[int]) -> list[bytes]:
+        """The first bytes of packets, at least as far as the UserHeader's fixed part goes."""
+        assert self._log is not None, "packets are read when the log is open"
+        found = []
+        for span in spans(positions, sizes, PUT_HEADER_SIZE):
+            data = self._log.read_raw(span.position, span.size)
+            skipped = span.position - PUT_HEADER_SIZE
+            for position in positions[span.first : span.end]:
+                at = position - skipped
+                found.append(data[at : at + HEAD_SIZE])
+        return found
+
+    def read_raw(self, position: int, size: int) -> bytes:
+        """A piece of the log."""
+        assert self._log is not None, "packets are read when the log is open"
+        return self._log.read_raw(position, size)
 
     def keep(self, position: int, size: int) -> None:
         """The packet is needed."""

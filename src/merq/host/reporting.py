@@ -146,7 +146,7 @@ def _is_of(queue: Queue, family: Family) -> bool:
             own = queue.properties.kind is QueueKind.PRIVATE and not _is_private(queue)
             return system or own
         case _:
-            return True
+            return queue.properties.kind is not QueueKind.STAGE
 
 
 def _is_private(queue: Queue) -> bool:

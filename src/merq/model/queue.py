@@ -22,6 +22,7 @@ class QueueKind(Enum):
     JOURNAL = "journal"
     SUBQUEUE = "subqueue"
     OUTGOING = "outgoing"
+    STAGE = "stage"
 
 
 class PrivacyLevel(Enum):

@@ -272,6 +272,11 @@ class Log:
             raise StoreCorrupt(segment_name(segment.number), offset, reason)
         return data
 
+    def read_raw(self, position: int, size: int) -> bytes:
+        """Bytes of a segment as they lie there: records, headers and what is between them."""
+        segment = self._segments[position >> 32]
+        return segment.file.read(position & 0xFFFFFFFF, size)
+
     def segments(self) -> list[Segment]:
         """All segments, the oldest first; the last is the one that grows."""
         return [self._segments[number] for number in sorted(self._segments)]

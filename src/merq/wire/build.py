@@ -292,6 +292,13 @@ def with_previous(packet: bytes, transaction_at: int, number: int) -> bytes:
     return packet[:at] + _U32.pack(number) + packet[at + 4 :]
 
 
+def ending_transaction(packet: bytes, *, is_first: bool, is_last: bool) -> bytes:
+    """The packet of a transaction's first or last message, which says so."""
+    at = MessageView(packet).user_header_end
+    (flags,) = _U32.unpack_from(packet, at)
+    return packet[:at] + _U32.pack(flags | is_first << 2 | is_last << 3) + packet[at + 4 :]
+
+
 def one_hop_further(view: MessageView) -> bytes:
     """[MS-MQQB] 3.1.5.8.2: the packet after one more queue manager has handled it."""
     return view.packet[:60] + _U32.pack(view.user_flags + 1) + view.packet[64:]

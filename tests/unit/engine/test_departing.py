@@ -256,6 +256,20 @@ def test_a_sequence_that_has_no_numbers_left_is_followed_by_another(
     assert places(depart(world)) == [(1, 0), (2, 1)]
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_nothing_overtakes_what_is_being_given_up(world: World, is_full: bool) -> None:
+    commit(world, b"a", time_to_reach_queue=5)
+    commit(world, b"b")
+    world.engine.tick(world.now + 6)
+    going = world.engine.departures.next(outgoing(world), 10, 1 << 30)
+    assert going == [], "it is not gone yet, and may have to stay"
+    world.full = 1 if is_full else 0
+    world.perform()
+    assert left(world) == ([b"a", b"b"] if is_full else [b"b"])
+    world.tick(7)
+    assert places(depart(world)) == [(2, 0)]
+
+
 @pytest.mark.spec("MS-MQQB 3.1.7.1.3", "MS-MQQB 3.1.6.5")
 def test_the_first_that_leaves_again_bridges_the_gap_before_it(world: World) -> None:
     commit(world, b"a", b"b", b"c")

@@ -143,7 +143,7 @@ def test_a_message_that_the_disk_spoilt_is_refused_and_others_go_on(service: Ser
     queue, other = service.queue("q"), service.queue("other")
     client = service.client()
     client.ask(Send(queue, [packet(b"to be spoilt")]))
-    service.host._packets._cache.clear()
+    service.host.packets._cache.clear()
     for name in service.disk.files():
         at = service.disk.content(name).find(b"to be spoilt")
         if at >= 0:

@@ -15,6 +15,7 @@ from uuid import UUID
 from merq.errors import MessageQueueError, ReceiveTimeout, WireError
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
+from merq.model.reservations import ClaimReport, QueueSpan, RangeReport, StageReport
 from merq.model.selecting import (
     AtCursor,
     ByCorrelationId,
@@ -48,6 +49,7 @@ from merq.protocol.application.reports import (
     TransferReport,
 )
 from merq.protocol.application.requests import (
+    Acknowledge,
     AskStatus,
     AskWhy,
     Begin,
@@ -57,33 +59,44 @@ from merq.protocol.application.requests import (
     CloseCursor,
     CloseQueue,
     CreateQueue,
+    CreateStage,
     CreateSubqueue,
     DeleteQueue,
     DescribeQueue,
+    DescribeSpan,
     DescribeTransfer,
+    DropStages,
     End,
     Ending,
     EndPrepared,
     EndReceive,
     FindQueue,
+    ListClaims,
     ListLinks,
     ListPrepared,
     ListQueues,
+    ListRanges,
     ListSequences,
+    ListStages,
     Move,
     OpenCursor,
     OpenQueue,
     PauseQueue,
     Prepare,
+    Publish,
     Purge,
     Read,
+    ReadRows,
+    ReleaseClaim,
     Request,
+    Reserve,
     ResumeQueue,
     Send,
     SendManyTo,
     SendTo,
     TakeOffline,
 )
+from merq.protocol.application.rows import RowsReport, decode_rows, encode_rows
 from merq.protocol.application.values import from_plain, parse_json, to_json
 
 ID_SIZE: Final = 20
@@ -119,6 +132,7 @@ _SEEKS: Final = tuple(Seek)
 _ASKS: Final = {
     re.sub(r"(?<!^)(?=[A-Z])", "_", each.__name__).lower(): each
     for each in (
+        Acknowledge,
         AskStatus,
         AskWhy,
         BringOnline,
@@ -126,22 +140,32 @@ _ASKS: Final = {
         CloseCursor,
         CloseQueue,
         CreateQueue,
+        CreateStage,
         CreateSubqueue,
         DeleteQueue,
         DescribeQueue,
+        DescribeSpan,
         DescribeTransfer,
+        DropStages,
         EndPrepared,
         FindQueue,
+        ListClaims,
         ListLinks,
         ListPrepared,
         ListQueues,
+        ListRanges,
         ListSequences,
+        ListStages,
         Move,
         OpenCursor,
         OpenQueue,
         PauseQueue,
         Prepare,
+        Publish,
         Purge,
+        ReadRows,
+        ReleaseClaim,
+        Reserve,
         ResumeQueue,
         TakeOffline,
     )
@@ -331,6 +355,8 @@ def encode_result(number: int, result: Result) -> bytes:
         return frame(Kind.NUMBER, number, _U64.pack(result))
     if isinstance(result, MessageQueueError):
         return failed(number, result)
+    if isinstance(result, RowsReport):
+        return encode_rows(number, result)
     if isinstance(result, list) and result and isinstance(result[0], Delivered):
         parts = [_U32.pack(len(result))]
         for each in result:
@@ -445,15 +471,29 @@ _TOLD: Final[dict[str, Any]] = {
     "links": list[LinkReport],
     "sightings": list[Sighting],
     "identifiers": list[UUID],
+    "range": RangeReport,
+    "ranges": list[RangeReport],
+    "claims": list[ClaimReport],
+    "stages": list[StageReport],
+    "span": QueueSpan,
     "nothing": list[str],
 }
-_NAMES: Final = {Status: b"status", QueueReport: b"queue", TransferReport: b"transfer"}
+_NAMES: Final = {
+    Status: b"status",
+    QueueReport: b"queue",
+    TransferReport: b"transfer",
+    RangeReport: b"range",
+    QueueSpan: b"span",
+}
 _LIST_NAMES: Final = {
     QueueReport: b"queues",
     SequenceReport: b"sequences",
     LinkReport: b"links",
     Sighting: b"sightings",
     UUID: b"identifiers",
+    RangeReport: b"ranges",
+    ClaimReport: b"claims",
+    StageReport: b"stages",
 }
 _RESULTS: Final[dict[int, Callable[[Frame], Result]]] = {
     Kind.DONE: _decode_done,
@@ -462,4 +502,5 @@ _RESULTS: Final[dict[int, Callable[[Frame], Result]]] = {
     Kind.MESSAGES: _decode_messages,
     Kind.TOLD: _decode_told,
     Kind.FAILED: _decode_failed,
+    Kind.ROWS: decode_rows,
 }

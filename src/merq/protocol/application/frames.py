@@ -49,6 +49,7 @@ class Kind(IntEnum):
     MESSAGES = 69
     TOLD = 70
     FAILED = 71
+    ROWS = 72
 
 
 class Frame(NamedTuple):

@@ -10,6 +10,8 @@ from uuid import UUID
 from merq.errors import MessageQueueError
 from merq.model.delivered import Delivered
 from merq.model.queue import OutgoingState, QueueProperties
+from merq.model.reservations import ClaimReport, QueueSpan, RangeReport, StageReport
+from merq.protocol.application.rows import RowsReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +260,12 @@ Result: TypeAlias = (
     | list[LinkReport]
     | list[Sighting]
     | list[UUID]
+    | RangeReport
+    | list[RangeReport]
+    | list[ClaimReport]
+    | list[StageReport]
+    | QueueSpan
+    | RowsReport
     | MessageQueueError
     | None
 )

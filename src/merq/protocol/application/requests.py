@@ -375,6 +375,143 @@ class CloseCursor:
     cursor: int
 
 
+# Many messages at once, for whoever reads and writes in batches.
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeSpan:
+    """Which messages a queue has, by the order in which they came: `QueueSpan`.
+
+    Attributes:
+        since: If it is not 0, only those that arrived at this second or later, since 1970.
+    """
+
+    queue: int
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """Messages by the order in which they came, as they lie in the store: `RowsReport`.
+
+    Attributes:
+        group: Those that this group has reserved; if it is empty, all that are there.
+        start: The range that begins there; or what came behind this number,
+        end: and up to this one.
+        skip: Messages of the range that are left out.
+        most: How many at most.
+        most_bytes: What their packets take at most.
+    """
+
+    queue: int
+    group: str
+    start: int
+    end: int = 0
+    skip: int = 0
+    most: int = 2048
+    most_bytes: int = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """The range of a group that begins behind a number, a new one unless there is one.
+
+    Answered with `RangeReport`; one without messages if there is nothing to reserve.
+
+    Attributes:
+        owner: Who speaks for the group; others are refused while it does.
+        most: How many messages at most.
+        most_bytes: What their packets take at most.
+        upto: Only what came up to this number.
+        floor: When the group is new: what came up to this number is none of its business.
+    """
+
+    queue: int
+    group: str
+    owner: str
+    after: int
+    most: int = 8192
+    most_bytes: int = 64 << 20
+    upto: int = (1 << 56) - 1
+    floor: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """The first range of a group goes if it ends there or before; answers how many are left."""
+
+    queue: int
+    group: str
+    owner: str
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListRanges:
+    """What a group has reserved of a queue: `RangeReport` for each range."""
+
+    queue: int
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListClaims:
+    """All groups of all queues: `ClaimReport` for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseClaim:
+    """What a group has reserved is anybody's again; answers how many messages that were."""
+
+    queue: int
+    group: str
+    forget: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStage:
+    """A place for messages that are published later; answers its number, to which one sends.
+
+    Attributes:
+        queue: Where they go then.
+        writer: Who writes; the same for all batches of a query.
+        batch: The batch that they are part of.
+        part: Which part of the batch, and which attempt at it.
+    """
+
+    queue: int
+    writer: str
+    batch: int
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """The messages of stages come into their queues, all at once, in this order.
+
+    Answers how many messages; 0 if that batch of that writer, or a later one, was published before.
+    Other stages of the same batch and of those before it go.
+    """
+
+    writer: str
+    batch: int
+    stages: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropStages:
+    """The stages of a writer's batch go, or one stage alone; answers how many messages."""
+
+    writer: str = ""
+    batch: int = 0
+    stage: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListStages:
+    """What was written and is not published: `StageReport` for each stage."""
+
+
 # Asking how things are.
 
 
@@ -422,6 +559,17 @@ Request: TypeAlias = (
     | CloseQueue
     | OpenCursor
     | CloseCursor
+    | DescribeSpan
+    | ReadRows
+    | Reserve
+    | Acknowledge
+    | ListRanges
+    | ListClaims
+    | ReleaseClaim
+    | CreateStage
+    | Publish
+    | DropStages
+    | ListStages
     | AskStatus
     | AskWhy
 )

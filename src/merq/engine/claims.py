@@ -1,0 +1,99 @@
+"""What groups of consumers have reserved of a queue, and how far each is.
+
+A group reads a queue in ranges. A range has a start and an end, numbers that only grow, and the
+messages that are reserved with it. The next range begins where the one before it ends; what was
+acknowledged is gone. So a range is the same, however often it is read, until it is acknowledged.
+Messages of a range are nobody else's meanwhile.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Sequence
+from typing import Final
+
+from merq.engine.byte_order import from_little, to_little
+
+_RANGE: Final = struct.Struct("<IIQQH2xI")  # queue, 0, start, end, size of the group's name, count
+_POINT: Final = struct.Struct("<IIQQH2x")  # queue, 0, acknowledged, floor, size of the group's name
+
+
+class Range:
+    """Messages that are reserved together, in the order in which they came."""
+
+    __slots__ = ("end", "ids", "start")
+
+    def __init__(self, start: int, end: int, ids: array[int]) -> None:
+        self.start = start
+        self.end = end
+        self.ids = ids
+
+
+class Claim:
+    """What one group has to do with a queue.
+
+    Attributes:
+        group: Its name.
+        floor: Messages that came up to this number are none of its business.
+        acknowledged: Up to this number everything is done.
+        ranges: What is reserved, in order.
+        owner: Who speaks for the group now; empty if nobody has since the start.
+        leased_until: So long nobody else may, in seconds since 1970.
+        ending: Ranges whose removal is under way.
+    """
+
+    __slots__ = ("acknowledged", "ending", "floor", "group", "leased_until", "owner", "ranges")
+
+    def __init__(self, group: str, floor: int = 0) -> None:
+        self.group = group
+        self.floor = floor
+        self.acknowledged = floor
+        self.ranges: list[Range] = []
+        self.owner = ""
+        self.leased_until = 0
+        self.ending: list[Range] = []
+
+    @property
+    def end(self) -> int:
+        """Where the next range begins."""
+        return self.ranges[-1].end if self.ranges else self.acknowledged
+
+    def begins(self, start: int) -> Range | None:
+        """The range that begins here."""
+        for each in self.ranges:
+            if each.start == start:
+                return each
+        return None
+
+    def holds(self, lookup_id: int) -> bool:
+        """Whether a message is reserved."""
+        return any(lookup_id in each.ids for each in (*self.ranges, *self.ending))
+
+
+def pack_range(queue: int, group: str, found: Range, ids: Sequence[int]) -> bytes:
+    """A range as the log keeps it, with those of its messages that the log has."""
+    name = group.encode("utf-8", "surrogatepass")
+    head = _RANGE.pack(queue, 0, found.start, found.end, len(name), len(ids))
+    return head + to_little(array("Q", ids)) + name
+
+
+def unpack_range(data: bytes) -> tuple[int, str, Range]:
+    """What `pack_range` wrote: the queue, the group, and the range."""
+    queue, _, start, end, size, count = _RANGE.unpack_from(data)
+    at = _RANGE.size + 8 * count
+    ids = from_little("Q", data[_RANGE.size : at])
+    return queue, data[at : at + size].decode("utf-8", "surrogatepass"), Range(start, end, ids)
+
+
+def pack_point(queue: int, group: str, acknowledged: int, floor: int) -> bytes:
+    """How far a group is, as the log keeps it."""
+    name = group.encode("utf-8", "surrogatepass")
+    return _POINT.pack(queue, 0, acknowledged, floor, len(name)) + name
+
+
+def unpack_point(data: bytes) -> tuple[int, str, int, int]:
+    """What `pack_point` wrote: the queue, the group, and how far it is."""
+    queue, _, acknowledged, floor, size = _POINT.unpack_from(data)
+    name = data[_POINT.size : _POINT.size + size].decode("utf-8", "surrogatepass")
+    return queue, name, acknowledged, floor
