@@ -49,6 +49,28 @@ class Identifiers(RuleBasedStateMachine):
             self.real.add(source << 32 | self.ordinal, self.ordinal)
             self.model[source << 32 | self.ordinal] = self.ordinal
 
+    def add_many_to_both(self, some: list[tuple[int, int]]) -> None:
+        """The model takes one after the other."""
+        replaced = []
+        for key, value in some:
+            if key in self.model:
+                replaced.append((key, self.model[key]))
+            self.model[key] = value
+        assert self.real.add_many([key for key, _ in some], [one for _, one in some]) == replaced
+
+    @rule(some=st.lists(st.tuples(keys, lookup_ids), min_size=1, max_size=40))
+    def add_many(self, some: list[tuple[int, int]]) -> None:
+        self.add_many_to_both(some)
+
+    @rule(source=st.integers(1, 5), steps=st.lists(st.integers(1, 3), min_size=1, max_size=40))
+    def send_many(self, source: int, steps: list[int]) -> None:
+        """The keys of one sender grow, together."""
+        some = []
+        for step in steps:
+            self.ordinal += step
+            some.append(source << 32 | self.ordinal)
+        self.add_many_to_both(list(zip(some, steps, strict=True)))
+
     @rule(some=st.lists(st.tuples(keys, lookup_ids), max_size=40))
     def load(self, some: list[tuple[int, int]]) -> None:
         self.real.load(array("Q", [key for key, _ in some]), array("Q", [one for _, one in some]))
@@ -81,6 +103,20 @@ class Identifiers(RuleBasedStateMachine):
     def remove_in_order(self, count: int, backwards: bool) -> None:
         for key in sorted(self.model, reverse=backwards)[:count]:
             assert self.real.remove(key, self.model.pop(key))
+
+    @rule(data=st.data(), count=st.integers(0, 60), odd=st.lists(st.tuples(keys, lookup_ids)))
+    def remove_many(self, data: st.DataObject, count: int, odd: list[tuple[int, int]]) -> None:
+        """Some in a row, mostly the first, and some that may not be there or have other values."""
+        start = data.draw(st.integers(0, max(len(self.model) - 1, 0)) | st.just(0))
+        some = sorted(self.model.items())[start : start + count]
+        for each in odd[:3]:
+            some.insert(data.draw(st.integers(0, len(some))), each)
+        for key, value in some:
+            if self.model.get(key) == value:
+                del self.model[key]
+        self.real.remove_many(
+            array("Q", [key for key, _ in some]), array("Q", [one for _, one in some])
+        )
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), most=st.integers(1, 50))
@@ -122,6 +158,53 @@ class Expiring(RuleBasedStateMachine):
         if (queue, lookup_id) not in self.model:
             self.real.add(expires, queue, lookup_id)
             self.model[queue, lookup_id] = expires
+
+    @rule(
+        some=st.dictionaries(lookup_ids, seconds | st.just(NEVER), min_size=1, max_size=40),
+        is_sorted=st.booleans(),
+        together=st.none() | seconds,
+        queue=queues,
+    )
+    def add_many(
+        self, some: dict[int, int], is_sorted: bool, together: int | None, queue: int
+    ) -> None:
+        """They come in any order, each with a time of its own or all with one."""
+        fresh = {
+            one: together or expires
+            for one, expires in (sorted(some.items()) if is_sorted else some.items())
+            if (queue, one) not in self.model
+        }
+        if not fresh:
+            return
+        self.real.add_many(list(fresh.values()), queue, list(fresh), NEVER)
+        for lookup_id, expires in fresh.items():
+            if expires != NEVER:
+                self.model[queue, lookup_id] = expires
+
+    @rule(second=seconds, number=st.integers(0, 40), queue=queues)
+    def add_alike(self, second: int, number: int, queue: int) -> None:
+        """They differ in their high bits alone."""
+        alike = [lane << 56 | number for lane in range(8)]
+        fresh = [one for one in alike if (queue, one) not in self.model]
+        if fresh:
+            self.real.add_many([second] * len(fresh), queue, fresh, NEVER)
+            self.model.update({(queue, one): second for one in fresh})
+
+    @rule(
+        queue=queues,
+        first=lookup_ids,
+        count=st.integers(1, 40),
+        gone=st.dictionaries(lookup_ids, seconds | st.just(NEVER), max_size=3),
+    )
+    def remove_many(self, queue: int, first: int, count: int, gone: dict[int, int]) -> None:
+        """Those of a queue from some place on, and a few that are not to expire or were due."""
+        here = sorted(one for number, one in self.model if number == queue and one >= first)
+        some = {one: self.model[queue, one] for one in here[:count]}
+        some = gone | some
+        for lookup_id, expires in some.items():
+            if self.model.get((queue, lookup_id)) == expires:
+                del self.model[queue, lookup_id]
+        self.real.remove_many(array("I", some.values()), queue, array("Q", some), NEVER)
 
     @rule(some=st.dictionaries(lookup_ids, seconds | st.just(NEVER), max_size=40), queue=queues)
     def load(self, some: dict[int, int], queue: int) -> None:

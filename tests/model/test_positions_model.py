@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -14,15 +15,17 @@ from merq.engine.positions import (
     LOCKED,
     NEVER,
     PURGE_PENDING,
+    Columns,
     Place,
-    PositionList,
     PositionTaken,
 )
+from merq.engine.runs import Positions
 
 identifiers = st.builds(
     lambda lane, number: lane << 56 | number, st.integers(0, 7), st.integers(0, 60)
 )
 states = st.sampled_from([AVAILABLE, LOCKED, PURGE_PENDING])
+moments = st.sampled_from([1_800_000_000, 1_800_000_001, NEVER])
 
 
 @dataclass
@@ -30,24 +33,26 @@ class Row:
     location: int
     size: int
     state: int
+    expires: int = NEVER
 
 
-class Positions(RuleBasedStateMachine):
+class Placing(RuleBasedStateMachine):
     """Every operation on both, and the same answers from both."""
 
     block_rows = 3
 
     def __init__(self) -> None:
         super().__init__()
-        self.real = PositionList(block_rows=self.block_rows)
+        self.real = Positions(block_rows=self.block_rows)
         self.model: dict[int, Row] = {}
+        self.ever: set[int] = set()
         self.number = 100
 
     def place(self, lookup_id: int | None) -> Place | None:
         if lookup_id is None:
             return None
         row = self.model[lookup_id]
-        return Place(lookup_id, row.location, row.size, NEVER, row.state, lookup_id)
+        return Place(lookup_id, row.location, row.size, row.expires, row.state, lookup_id)
 
     def available(self) -> list[int]:
         return sorted(one for one, row in self.model.items() if row.state == AVAILABLE)
@@ -77,6 +82,106 @@ class Positions(RuleBasedStateMachine):
             return
         self.real.append(lookup_id, 5, size, NEVER, lookup_id)
         self.model[lookup_id] = Row(5, size, AVAILABLE)
+
+    def append_many(self, lookup_ids: Sequence[int], size: int, expires: int) -> None:
+        """Puts them in together; the model takes one after the other, up to one that is there."""
+        count = len(lookup_ids)
+        locations = [one * 5 & 0xFFFFF for one in lookup_ids]
+        sizes = [size + row for row in range(count)]
+        expiries = [expires if row % 3 else NEVER for row in range(count)]
+        rows = zip(lookup_ids, locations, sizes, expiries, strict=True)
+        is_taken = False
+        for one, location, its_size, its_expiry in rows:
+            is_taken = one in self.model
+            if is_taken:
+                break
+            self.model[one] = Row(location, its_size, AVAILABLE, its_expiry)
+        if is_taken:
+            with pytest.raises(PositionTaken):
+                self.real.append_many(lookup_ids, locations, sizes, expiries, lookup_ids)
+        else:
+            self.real.append_many(lookup_ids, locations, sizes, expiries, lookup_ids)
+
+    @rule(
+        lane=st.integers(0, 7),
+        steps=st.lists(st.integers(1, 3), min_size=1, max_size=30),
+        size=st.integers(0, 5000),
+        expires=moments,
+    )
+    def append_a_run(self, lane: int, steps: list[int], size: int, expires: int) -> None:
+        lookup_ids = []
+        for step in steps:
+            self.number += step
+            lookup_ids.append(lane << 56 | self.number)
+        self.append_many(lookup_ids, size, expires)
+
+    @rule(
+        lookup_ids=st.lists(identifiers, min_size=1, max_size=12),
+        is_sorted=st.booleans(),
+        size=st.integers(0, 5000),
+        expires=moments,
+    )
+    def append_many_anywhere(
+        self, lookup_ids: list[int], is_sorted: bool, size: int, expires: int
+    ) -> None:
+        """Priorities are mixed; some are before others, some twice, some are there already."""
+        self.append_many(sorted(set(lookup_ids)) if is_sorted else lookup_ids, size, expires)
+
+    def take_columns(self, run: Columns, lookup_ids: list[int]) -> None:
+        """What was given is what the first of these were, two at least."""
+        assert len(run.ids) >= 2
+        ids = lookup_ids[: len(run.ids)]
+        rows = [self.model.pop(one) for one in ids]
+        assert list(run.ids) == list(run.keys) == ids
+        assert list(run.locations) == [row.location for row in rows]
+        assert list(run.sizes) == [row.size for row in rows]
+        assert list(run.expiries) == [row.expires for row in rows]
+
+    @precondition(lambda self: self.model)
+    @rule(
+        data=st.data(),
+        count=st.integers(1, 30),
+        with_gone=st.booleans(),
+        odd=st.lists(identifiers, max_size=2),
+    )
+    def remove_neighbours(
+        self, data: st.DataObject, count: int, with_gone: bool, odd: list[int]
+    ) -> None:
+        """As the queue manager does it: what lies together at once, and anything else singly.
+
+        Some that are asked for may be gone, or never have been there.
+        """
+        known = sorted(self.ever if with_gone else self.model)
+        start = data.draw(st.integers(0, len(known) - 1))
+        lookup_ids = known[start : start + count]
+        for one in odd:
+            lookup_ids.insert(data.draw(st.integers(0, len(lookup_ids))), one)
+        at = 0
+        while at < len(lookup_ids):
+            run = self.real.remove_run(lookup_ids, at)
+            if run is not None:
+                self.take_columns(run, lookup_ids[at:])
+                at += len(run.ids)
+                continue
+            self.both_hold_the_same()
+            one = lookup_ids[at]
+            assert self.real.get(one) == self.place(one if one in self.model else None)
+            if one in self.model:
+                assert self.real.remove(one) == self.place(one)
+                del self.model[one]
+            at += 1
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def remove_a_run_in_any_order(self, data: st.DataObject) -> None:
+        known = sorted(self.model)
+        start = data.draw(st.integers(0, len(known) - 1))
+        some = known[start : start + data.draw(st.integers(2, 6))]
+        lookup_ids = [some[0], *data.draw(st.permutations(some[1:-1])), some[-1]]
+        run = self.real.remove_run(lookup_ids, 0)
+        if run is not None:
+            assert list(run.ids) == sorted(set(run.ids))
+            self.take_columns(run, lookup_ids)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data())
@@ -136,6 +241,9 @@ class Positions(RuleBasedStateMachine):
     def walk(self, lookup_id: int, most: int) -> None:
         behind = [one for one in sorted(self.model) if one > lookup_id][:most]
         assert self.real.rows_behind(lookup_id, most) == [self.place(one) for one in behind]
+        lane = [one for one in sorted(self.model) if one >> 56 == lookup_id + 1 >> 56]
+        behind = [one for one in lane if one > lookup_id][:most]
+        assert self.real.lane_behind(lookup_id, most) == [self.place(one) for one in behind]
 
     @rule(without=st.sampled_from([1, 2, 1 << 20, 1 << 63]))
     def copy(self, without: int) -> None:
@@ -144,14 +252,14 @@ class Positions(RuleBasedStateMachine):
         assert list(columns.ids) == kept
         assert list(columns.locations) == [self.model[one].location for one in kept]
         assert list(columns.sizes) == [self.model[one].size for one in kept]
-        assert list(columns.expiries) == [NEVER for _ in kept]
+        assert list(columns.expiries) == [self.model[one].expires for one in kept]
         assert list(columns.keys) == kept
 
     @rule()
     def restart(self) -> None:
         """What a checkpoint keeps comes back; everything is available then."""
         columns = self.real.columns(without=0)
-        self.real = PositionList(block_rows=self.block_rows)
+        self.real = Positions(block_rows=self.block_rows)
         self.real.load(columns)
         for row in self.model.values():
             row.state = AVAILABLE
@@ -168,6 +276,7 @@ class Positions(RuleBasedStateMachine):
 
     @invariant()
     def both_hold_the_same(self) -> None:
+        self.ever |= self.model.keys()
         waiting = self.available()
         assert list(self.real) == [self.place(one) for one in sorted(self.model)]
         assert len(self.real) == len(self.model)
@@ -177,13 +286,13 @@ class Positions(RuleBasedStateMachine):
         assert self.real.last() == self.place(waiting[-1] if waiting else None)
 
 
-class LongerBlocks(Positions):
+class LongerBlocks(Placing):
     """The same with blocks that are kept when they have few rows or none."""
 
     block_rows = 24
 
 
-TestPositions = Positions.TestCase
+TestPositions = Placing.TestCase
 TestPositions.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
 TestLongerBlocks = LongerBlocks.TestCase
 TestLongerBlocks.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

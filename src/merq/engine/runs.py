@@ -75,7 +75,7 @@ class Positions(PositionList):
     def remove_run(self, lookup_ids: list[int], at: int) -> Columns | None:
         """Takes out messages from `at` on that lie one behind the other, and gives what they were.
 
-        None if there are fewer than two of them.
+        None if there are fewer than two of them, or others lie between.
         """
         row = self._find(lookup_ids[at])
         if row < 0:

@@ -69,6 +69,24 @@ def test_messages_whose_identifiers_look_alike_are_kept_apart() -> None:
     assert sorted(found) == [(7, one) for one in alike[1:]] + [(8, one) for one in alike[:3]]
 
 
+@pytest.mark.parametrize("is_never_there", [False, True])
+def test_many_whose_identifiers_look_alike_come_and_go_together(is_never_there: bool) -> None:
+    alike = [lane << 56 | high << 40 | 1 for lane in (0, 7) for high in (0, 1)]
+    others = [NEVER] if is_never_there else []
+    expiries = Expiries()
+    for queue in (7, 8):
+        seconds = [NOW] * len(alike) + others
+        expiries.add_many(seconds, queue, alike + [2] * len(others), NEVER)
+    assert len(expiries) == 2 * len(alike)
+    gone = alike[1:3] + [2] * len(others)
+    expiries.remove_many(array("I", [NOW] * 2 + others), 8, array("Q", gone), NEVER)
+    assert len(expiries) == 2 * len(alike) - 2
+    found = []
+    while expiries.next() == NOW:
+        found += expiries.due(NOW + 1)
+    assert sorted(found) == [(7, one) for one in alike] + [(8, alike[0]), (8, alike[3])]
+
+
 def test_a_call_gives_a_limited_number_and_the_next_call_the_others() -> None:
     expiries = Expiries()
     for number in range(DUE_MAX + 10):
