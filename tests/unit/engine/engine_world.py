@@ -62,6 +62,9 @@ class MemoryPackets:
         arrival = read_put(self.bytes_at[base][position - base :]).arrival
         return arrival, data
 
+    def heads(self, positions: array[int], sizes: array[int]) -> list[bytes]:
+        return [self.read(*each)[1][:64] for each in zip(positions, sizes, strict=True)]
+
     def keep(self, position: int, size: int) -> None:
         frame = position // FRAME_SPACE
         self.kept[frame] = self.kept.get(frame, 0) + size
