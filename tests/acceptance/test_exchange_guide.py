@@ -15,7 +15,7 @@ import pytest
 
 from acceptance.service_process import PATIENCE_S, ServiceProcess, environment
 from kit.pages import ROOT, blocks_of
-from merq.exchange import lines
+from merq.model.properties.values import ConnectionStatus
 from merq.model.queue import OutgoingState
 from merq.service.exchanging import read_peers
 from merq.service.settings import describe, load_settings
@@ -26,8 +26,7 @@ WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 NETWORK = f"127.0.{60 + WORKER}."
 """Addresses of this worker alone: every queue manager has the same port."""
 
-NEVER_NOTED = {"UnknownFailure"}
-"""What the document has and Merq has no occasion for."""
+SOURCE = ROOT / "src" / "merq"
 
 
 def rows_of(page: str, heading: str) -> list[str]:
@@ -97,11 +96,14 @@ def test_every_setting_that_a_page_names_is_one(page: Path) -> None:
 
 
 def test_the_guide_explains_every_status_of_a_connection_history() -> None:
-    noted = {
-        each
-        for name, each in vars(lines).items()
-        if name.isupper() and isinstance(each, str) and each not in NEVER_NOTED
+    sources = [*(SOURCE / "exchange").glob("*.py"), *(SOURCE / "net").glob("*.py")]
+    names = {
+        name
+        for path in sources
+        for name in re.findall(r"\bConnectionStatus\.([A-Z_]+)", path.read_text("utf-8"))
     }
+    noted = {ConnectionStatus[name].document_name for name in names}
+    assert len(noted) > 5
     assert set(rows_of(GUIDE.read_text("utf-8"), "| status | means | look at |")) == noted
 
 

@@ -76,14 +76,20 @@ class Bulk:
 
     # Looking.
 
-    def span(self, queue: Queue, since: int = 0) -> QueueSpan:
+    def span(
+        self, queue: Queue, since: int = 0, *, after: int = 0, most: int = 0, most_bytes: int = 0
+    ) -> QueueSpan:
         """Which messages a queue has, by the order in which they came.
 
         Args:
             queue: The queue.
             since: Seconds since 1970: `first` is of what arrived then or later.
+            after: `end` is sought behind this number,
+            most: so that no more than so many messages are between,
+            most_bytes: whose packets take no more than so many bytes.
         """
-        return of_type(self._ask(DescribeSpan(queue.number, since)), QueueSpan)
+        request = DescribeSpan(queue.number, since, after, most, most_bytes)
+        return of_type(self._ask(request), QueueSpan)
 
     def rows(
         self, queue: Queue, after: int, upto: int, *, most: int = ROWS, most_bytes: int = ROWS_BYTES
@@ -145,6 +151,10 @@ class Bulk:
         request = Acknowledge(queue.number, group, owner, upto)
         while of_type(self._ask(request), int):
             pass
+
+    def leave(self, queue: Queue, group: str, owner: str) -> None:
+        """Whoever this was speaks for the group no longer: another may begin at once."""
+        self._ask(Acknowledge(queue.number, group, owner, 0, leave=True))
 
     def ranges(self, queue: Queue, group: str) -> list[RangeReport]:
         """What a group has reserved of a queue."""

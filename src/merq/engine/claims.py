@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
 from merq.engine.byte_order import from_little, to_little
+
+FENCED_MAX: Final = 64
+"""Former speakers of a group that are remembered."""
 
 _RANGE: Final = struct.Struct("<IIQQH2xI")  # queue, 0, start, end, size of the group's name, count
 _POINT: Final = struct.Struct("<IIQQH2x")  # queue, 0, acknowledged, floor, size of the group's name
@@ -40,10 +44,20 @@ class Claim:
         ranges: What is reserved, in order.
         owner: Who speaks for the group now; empty if nobody has since the start.
         leased_until: So long nobody else may, in seconds since 1970.
+        fenced: Who spoke for it before, and may not any more.
         ending: Ranges whose removal is under way.
     """
 
-    __slots__ = ("acknowledged", "ending", "floor", "group", "leased_until", "owner", "ranges")
+    __slots__ = (
+        "acknowledged",
+        "ending",
+        "fenced",
+        "floor",
+        "group",
+        "leased_until",
+        "owner",
+        "ranges",
+    )
 
     def __init__(self, group: str, floor: int = 0) -> None:
         self.group = group
@@ -52,6 +66,7 @@ class Claim:
         self.ranges: list[Range] = []
         self.owner = ""
         self.leased_until = 0
+        self.fenced: deque[str] = deque(maxlen=FENCED_MAX)
         self.ending: list[Range] = []
 
     @property

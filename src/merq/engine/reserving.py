@@ -42,8 +42,9 @@ GROUPS_MAX: Final = 1_000
 GROUP_NAME_MAX: Final = 255
 """Characters of a group's name."""
 
-LEASE_S: Final = 60
-"""So long after it was heard of last nobody else may speak for a group."""
+LEASE_S: Final = 5
+"""So long after it was heard of last nobody else may speak for a group. Then somebody else may, and
+who was silent may not any more: it may have been thought dead, and its work begun again."""
 
 
 class Reservations:
@@ -133,14 +134,21 @@ class Reservations:
 
     def _lease(self, queue: Queue, claim: Claim, owner: str) -> None:
         """Only one speaks for a group at a time."""
-        now = self._state.now
-        if claim.owner not in ("", owner) and now < claim.leased_until:
+        now, path = self._state.now, queue.properties.path_name
+        if owner in claim.fenced:
             raise MessageQueueError(
-                HResult.MQ_ERROR_SHARING_VIOLATION,
-                f"another reader of the group {claim.group!r} is at work on "
-                f"{queue.properties.path_name}: end it, choose another group, or try again in "
-                f"{claim.leased_until - now} s",
+                HResult.MQ_ERROR_STALE_HANDLE,
+                f"another reader has taken over the group {claim.group!r} of {path}: this one was "
+                "not heard of for a while; only one may read at a time",
             )
+        if claim.owner not in ("", owner):
+            if now < claim.leased_until:
+                raise MessageQueueError(
+                    HResult.MQ_ERROR_SHARING_VIOLATION,
+                    f"another reader of the group {claim.group!r} is at work on {path}: end it, "
+                    f"choose another group, or try again in {claim.leased_until - now} s",
+                )
+            claim.fenced.append(claim.owner)
         claim.owner = owner
         claim.leased_until = now + self.lease_s
 
@@ -167,13 +175,17 @@ class Reservations:
 
     # Ending.
 
-    def acknowledge(self, request: int, queue: Queue, group: str, owner: str, upto: int) -> None:
+    def acknowledge(
+        self, request: int, queue: Queue, group: str, owner: str, upto: int, *, leave: bool = False
+    ) -> None:
         """The first range goes if it ends here or before; answers how many such ranges are left."""
         claim = queue.claims.get(group)
         if claim is None:
             self._state.answer(request, 0)
             return
         self._lease(queue, claim, owner)
+        if leave:
+            claim.leased_until = self._state.now
         due = [each for each in claim.ranges if each.end <= upto]
         if not due:
             self._state.answer(request, 0)

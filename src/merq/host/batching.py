@@ -73,7 +73,8 @@ class _Batches:
         self._engine = host.engine
 
     def describe_span(self, _number: int, request: DescribeSpan) -> Reply:
-        _check(since=request.since)
+        _check(since=request.since, after=request.after)
+        _check(most=request.most, most_bytes=request.most_bytes)
         return bulk.describe_span(self._engine, request)
 
     def read_rows(self, _number: int, request: ReadRows) -> Reply:
@@ -100,7 +101,7 @@ class _Batches:
         _check(upto=request.upto)
         queue = self._engine.queue(request.queue)
         self._engine.reservations.acknowledge(
-            number, queue, request.group, request.owner, request.upto
+            number, queue, request.group, request.owner, request.upto, leave=request.leave
         )
         return PENDING
 

@@ -25,6 +25,9 @@ from merq.protocol.application.rows import (
     prefixed,
 )
 
+SPAN_MESSAGES_MAX: Final = 1_000_000
+"""Messages that are counted to find out where a batch ends."""
+
 _NOTHING: Final = RowsReport(0, b"", b"", b"", b"", ())
 
 
@@ -90,12 +93,28 @@ def describe_span(engine: QueueManager, request: DescribeSpan) -> QueueSpan:
     start = first[0] & SEQUENCE_MASK if first else 0
     if request.since and first:
         start = _since(engine, queue, start, request.since)
+    last = positions.last_arrival()
     return QueueSpan(
         first=start,
-        last=positions.last_arrival(),
+        last=last,
+        end=_end(queue, request, last),
         messages=positions.count,
         size=positions.total_bytes,
     )
+
+
+def _end(queue: Queue, request: DescribeSpan, last: int) -> int:
+    """The number up to which no more messages came than were asked for; at least one did."""
+    if not request.most and not request.most_bytes:
+        return last
+    most = min(request.most or SPAN_MESSAGES_MAX, SPAN_MESSAGES_MAX)
+    rows = queue.positions.arrivals(request.after, SEQUENCE_MASK, most + 1, locked=True)
+    count = min(most, len(rows.ids))
+    if request.most_bytes:
+        count = len(_cut(Rows(*(each[:count] for each in rows)), request.most_bytes).ids)
+    if count == len(rows.ids):
+        return max(last, request.after)
+    return rows.ids[count - 1] & SEQUENCE_MASK
 
 
 def _since(engine: QueueManager, queue: Queue, first: int, time: int) -> int:

@@ -79,11 +79,13 @@ class QueueSpan:
     Attributes:
         first: The number of the message that came first; 0 if there is none.
         last: The number up to which messages have come.
+        end: The same, or a lower one if only so many messages were to be before it.
         messages: How many there are.
         size: What they take, in bytes.
     """
 
     first: int
     last: int
+    end: int
     messages: int
     size: int

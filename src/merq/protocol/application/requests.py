@@ -384,10 +384,16 @@ class DescribeSpan:
 
     Attributes:
         since: If it is not 0, only those that arrived at this second or later, since 1970.
+        after: The end is sought behind this number:
+        most: so that no more than so many messages are between,
+        most_bytes: whose packets take no more than this; 0 is no such limit.
     """
 
     queue: int
     since: int = 0
+    after: int = 0
+    most: int = 0
+    most_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,12 +444,17 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """The first range of a group goes if it ends there or before; answers how many are left."""
+    """The first range of a group goes if it ends there or before; answers how many are left.
+
+    Attributes:
+        leave: Whoever asks speaks for the group no longer.
+    """
 
     queue: int
     group: str
     owner: str
     upto: int
+    leave: bool = False
 
 
 @dataclass(frozen=True, slots=True)

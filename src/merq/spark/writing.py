@@ -1,0 +1,234 @@
+"""Sending rows as messages, each batch once.
+
+A task writes its rows into stages of the queue manager, where nobody sees them. When all tasks are
+done the driver publishes their stages at once, by the name of the writer and the number of the
+batch: a batch that Spark tries again finds that it was published, and is not sent twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from merq.client.bulk import Stage
+from merq.client.packets import Packer
+from merq.spark.managers import Access, accesses, title
+from merq.spark.options import BadOption, Options, read_options
+from merq.spark.packing import pack_batch, properties_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+ROWS: Final = 2048
+"""Messages that are handed to the queue manager at once."""
+
+TYPES: Final = {
+    "queue": "string",
+    "body": "binary",
+    "value": "string",
+    "body_type": "int",
+    "label": "string",
+    "priority": "int",
+    "correlation_id": "binary",
+    "app_tag": "bigint",
+    "response_queue": "string",
+    "admin_queue": "string",
+    "extension": "binary",
+}
+"""Columns that are sent; what else rows have is for the queue manager to say."""
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task has written.
+
+    Attributes:
+        access: The queue manager that has it.
+        writer: Who writes.
+        batch: Of which batch it is.
+        stages: Where it is.
+        rows: How many rows it has.
+    """
+
+    access: Access
+    writer: str
+    batch: int
+    stages: tuple[int, ...]
+    rows: int
+
+
+class _Writing:
+    """What both kinds of writers do."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise BadOption(
+                'a queue is not overwritten: write with mode("append"), and purge it first if you '
+                "want it to have nothing else"
+            )
+        self._options: Options = read_options(options)
+        self._columns = _checked(schema)
+        properties_of(self._options)
+        named = len(self._options.queues)
+        if named > 1 or self._options.pattern:
+            raise BadOption("rows go to one queue: name it by option queue, or by a column queue")
+        if not named and "queue" not in self._columns:
+            raise BadOption(
+                "no queue is named: set option queue to a path name, or give rows a column queue"
+            )
+        if len(self._options.urls) != 1:
+            raise BadOption("option url: rows go to one queue manager")
+        self._access = accesses(self._options)[0]
+
+    def _write(self, batches: Iterator[pa.RecordBatch], writer: str, batch: int) -> Written:
+        task = _Task(self._access, self._options, self._columns, writer, batch)
+        for each in batches:
+            task.take(each)
+        return task.done()
+
+
+def _checked(schema: StructType) -> tuple[str, ...]:
+    names = []
+    for each in schema.fields:
+        name = each.name.lower()
+        wanted = TYPES.get(name)
+        if wanted is None:
+            continue
+        found = each.dataType.simpleString()
+        if found != wanted and not (name == "app_tag" and found == "int"):
+            raise BadOption(f"column {each.name} is {found}; it has to be {wanted}")
+        names.append(name)
+    if "body" not in names and "value" not in names:
+        raise BadOption(
+            f"rows have no column body (binary) and no column value (string); they have "
+            f"{', '.join(schema.names)}"
+        )
+    return tuple(names)
+
+
+class _Task:
+    """One task's rows on their way into stages."""
+
+    def __init__(
+        self, access: Access, options: Options, columns: tuple[str, ...], writer: str, batch: int
+    ) -> None:
+        self._access = access
+        self._manager = access.manager()
+        self._columns = columns
+        self._writer = writer
+        self._batch = batch
+        self._default = options.queues[0] if options.queues else ""
+        self._common = properties_of(options)
+        self._stages: dict[str, tuple[Stage, Packer]] = {}
+        self._rows = 0
+        context = TaskContext.get()
+        # Retries and speculation write their own; the driver publishes those of who was done.
+        self._part = (
+            f"{uuid4()}"
+            if context is None
+            else f"{context.partitionId()}.{context.attemptNumber()}.{uuid4()}"
+        )
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Writes rows."""
+        for start in range(0, batch.num_rows, ROWS):
+            some = batch.slice(start, ROWS)
+            if "queue" in self._columns and not self._default:
+                for name in some.column("queue").unique().to_pylist():
+                    meant = pc.equal(some.column("queue"), name)
+                    self._send(name, some.filter(meant))
+            else:
+                self._send(self._default, some)
+        self._rows += batch.num_rows
+
+    def _send(self, name: str | None, batch: pa.RecordBatch) -> None:
+        if name is None:
+            raise BadOption("a row has no queue: column queue is null")
+        stage, packer = self._stage(name)
+        stage.send(pack_batch(batch, packer, self._common))
+
+    def _stage(self, name: str) -> tuple[Stage, Packer]:
+        found = self._stages.get(name)
+        if found is None:
+            path = name if "\\" in name else rf".\private$\{name}"
+            queue = self._manager.queue(path)
+            stage = self._manager.bulk.stage(queue, self._writer, self._batch, self._part)
+            destination = f"OS:{title(self._manager.name, path)}"
+            found = self._stages[name] = stage, Packer(destination)
+        return found
+
+    def done(self) -> Written:
+        """What the driver has to know."""
+        stages = tuple(stage.number for stage, _ in self._stages.values())
+        return Written(self._access, self._writer, self._batch, stages, self._rows)
+
+
+def _publish(messages: list[WriterCommitMessage | None]) -> None:
+    written = [each for each in messages if isinstance(each, Written)]
+    if not written:
+        return
+    first = written[0]
+    stages = [number for each in written for number in each.stages]
+    first.access.manager().bulk.publish(first.writer, first.batch, stages)
+
+
+def _drop(messages: list[WriterCommitMessage | None]) -> None:
+    for each in messages:
+        if isinstance(each, Written):
+            for number in each.stages:
+                each.access.manager().bulk.drop_stage(number)
+
+
+class BatchWriter(_Writing, DataSourceArrowWriter):
+    """Sends the rows of a job, all or none."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        super().__init__(options, schema, overwrite=overwrite)
+        self._writer = self._options.writer or f"job {uuid4()}"
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """Writes the rows of a task."""
+        return self._write(iterator, self._writer, 0)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """All tasks are done: their rows become messages."""
+        _publish(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """The job failed: nothing is left of it."""
+        _drop(messages)
+
+
+class StreamWriter(_Writing, DataSourceStreamArrowWriter):
+    """Sends the rows of micro-batches, each once."""
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """Writes the rows of a task."""
+        context = TaskContext.get()
+        assert context is not None, "Spark runs this as a task"
+        query = context.getLocalProperty("sql.streaming.queryId")
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        if query is None or batch is None:
+            raise BadOption(
+                "Spark does not say which query and batch this is: write streams with writeStream"
+            )
+        return self._write(iterator, self._options.writer or f"query {query}", int(batch))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """All tasks are done: their rows become messages, unless they did before."""
+        _publish(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """The batch failed: nothing is left of it."""
+        _drop(messages)
