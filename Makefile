@@ -19,7 +19,7 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup test check tests compiled run bench fuzz soak lock docs clean
+.PHONY: help setup test check tests wheel compiled run bench fuzz soak lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,7 +36,10 @@ $(VENV)/.ready: requirements/test.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-test: check tests compiled
+# The tests wait more than they work: the compiled build is made meanwhile.
+test: check
+	@$(MAKE) --no-print-directory --jobs=2 tests wheel
+	$(BIN)/python tools/compiled.py check
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -47,6 +50,9 @@ check: setup
 
 tests: setup
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+wheel: setup
+	$(BIN)/python tools/compiled.py build
 
 compiled: setup
 	$(BIN)/python tools/compiled.py test

@@ -60,6 +60,7 @@ def serve(
     merq serve --print-config                      every setting, ready to be saved as a file
     """
     # What only this command needs takes a while to import.
+    from merq.host.allocating import keep_freed_memory  # noqa: PLC0415
     from merq.service.daemon import Service  # noqa: PLC0415
     from merq.service.logs import open_log  # noqa: PLC0415
     from merq.service.settings import as_toml, describe, load_settings  # noqa: PLC0415
@@ -84,6 +85,7 @@ def serve(
             counting.cancel()
 
     # Many requests leave no cycles behind: to look for those takes a tenth of the time.
+    keep_freed_memory()
     gc.freeze()
     gc.set_threshold(*COLLECTING)
     with open_log(settings.log) as log, asyncio.Runner(loop_factory=_loop_factory()) as runner:

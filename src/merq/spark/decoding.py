@@ -26,8 +26,7 @@ from merq.protocol.application.rows import RowsReport
 from merq.spark.options import DROPMALFORMED, FAILFAST
 
 SEQUENCE_MASK: Final = (1 << 56) - 1
-TEXTS: Final = frozenset({int(VariantType.VT_LPWSTR), VT_BSTR, VT_LPSTR})
-"""Types of bodies that are text."""
+VT_LPWSTR: Final = int(VariantType.VT_LPWSTR)
 
 _RECOVERABLE, _TRANSACTION, _SECURITY = 0x60, 1 << 20, 1 << 19
 _CONNECTOR, _SOAP = 1 << 22, 1 << 25
@@ -58,7 +57,7 @@ class Frame:
         self._at = np.frombuffer(rows.offsets, dtype="<u4").astype(np.int64)
         self._sizes = np.frombuffer(rows.sizes, dtype="<u4").astype(np.int64)
         self._notes = np.frombuffer(rows.notes, dtype="<u4").reshape(-1, 2)
-        self._data = rows.data[0] if len(rows.data) == 1 else memoryview(b"".join(rows.data))
+        self._data = memoryview(rows.data[0] if len(rows.data) == 1 else b"".join(rows.data))
         size = len(self._data)
         # Numbers begin anywhere: each of these has one for every place in the data.
         self._u8 = np.frombuffer(self._data, dtype=np.uint8)
@@ -166,20 +165,29 @@ class Frame:
         """The order in which the messages came."""
         return (self._ids & np.uint64(SEQUENCE_MASK)).view(np.int64)
 
-    def _guids(self) -> Array:
-        """The queue managers that the messages are from; mostly one."""
+    def _guid_texts(self) -> list[str]:
+        """The queue managers that the messages are from; one alone if they are all from it."""
         heads = np.ndarray((len(self._u8) - 15,), "V16", self._data, strides=(1,))[self._at + 16]
         first = bytes(heads[0])
         if heads.tobytes() == first * self.count:
-            return self._constant(str(uuid.UUID(bytes_le=first)), pa.string())
+            return [str(uuid.UUID(bytes_le=first))]
         texts = {each: str(uuid.UUID(bytes_le=each)) for each in set(map(bytes, heads))}
-        return pa.array([texts[bytes(each)] for each in heads], pa.string())
+        return [texts[bytes(each)] for each in heads]
+
+    def _guids(self) -> Array:
+        texts = self._guid_texts()
+        if len(texts) == 1:
+            return self._constant(texts[0], pa.string())
+        return pa.array(texts, pa.string())
 
     def _numbered(self, numbers: Array) -> Array:
         """Identifiers of a queue manager and a number."""
-        return pc.binary_join_element_wise(
-            "{", self._guids(), "}\\", pa.array(numbers).cast(pa.string()), ""
-        )
+        guids = self._guid_texts()
+        if len(guids) == 1:
+            head = f"{{{guids[0]}}}\\"
+            return pa.array([head + str(each) for each in numbers.tolist()], pa.string())
+        pairs = zip(guids, numbers.tolist(), strict=True)
+        return pa.array([f"{{{guid}}}\\{number}" for guid, number in pairs], pa.string())
 
     def _message_ids(self) -> Array:
         return self._numbered(self._u32[self._at + 56])
@@ -205,8 +213,15 @@ class Frame:
     def _binary(self, starts: Array, sizes: Array) -> Array:
         """Pieces of the data, one behind the other."""
         data = self._data
-        ends = (starts + sizes).tolist()
-        joined = b"".join([data[at:end] for at, end in zip(starts.tolist(), ends, strict=True)])
+        size = int(sizes[0])
+        joined: Any
+        if size and (sizes == size).all():
+            # All at once: each place of the data as a piece of that size.
+            pieces = np.ndarray((len(self._u8) - size + 1,), f"V{size}", data, strides=(1,))
+            joined = pieces[starts]
+        else:
+            ends = (starts + sizes).tolist()
+            joined = b"".join([data[at:end] for at, end in zip(starts.tolist(), ends, strict=True)])
         offsets = np.zeros(self.count + 1, dtype=np.int32)
         np.cumsum(sizes, out=offsets[1:])
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(joined)]
@@ -221,7 +236,7 @@ class Frame:
     def _values(self) -> tuple[Array, list[int]]:
         """Bodies as text, and which of them are none though their types say so."""
         kinds = self._u32[self._properties_at + 24]
-        rows = np.flatnonzero(np.isin(kinds, list(TEXTS)))
+        rows = np.flatnonzero((kinds == VT_LPWSTR) | (kinds == VT_BSTR) | (kinds == VT_LPSTR))
         if not len(rows):
             return pa.nulls(self.count, pa.string()), []
         texts: list[str | None] = [None] * self.count

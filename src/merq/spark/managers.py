@@ -76,6 +76,12 @@ class Place:
             MessageQueueError: It is not there.
         """
         manager = self.access.manager()
+        known = (os.getpid(), self)
+        if known not in _QUEUES:
+            _QUEUES[known] = self._find(manager)
+        return _QUEUES[known]
+
+    def _find(self, manager: Manager) -> Queue:
         if not self.name.lower().startswith(_OUTGOING):
             return manager.queue(self.name)
         for each in manager.outgoing_queues():
@@ -85,6 +91,9 @@ class Place:
             HResult.MQ_ERROR_QUEUE_NOT_FOUND,
             f"no messages wait on {manager.name} for {self.name}",
         )
+
+
+_QUEUES: Final[dict[tuple[int, Place], Queue]] = {}
 
 
 def accesses(options: Options) -> list[Access]:
@@ -114,6 +123,7 @@ def places(options: Options) -> list[Place]:
             names += _matching(manager, options.pattern)
         for name in names:
             place = Place(access, name, title(manager.name, name))
+            _QUEUES.pop((os.getpid(), place), None)  # it may have been made anew since
             place.queue()
             found.append(place)
     if not found:

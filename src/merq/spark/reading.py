@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from merq.client.bulk import SEQUENCE_MAX
+from merq.host.allocating import keep_freed_memory
 from merq.model.reservations import RangeReport
 from merq.protocol.application.rows import RowsReport
 from merq.spark.columns import BY_NAME
@@ -17,6 +18,7 @@ from merq.spark.decoding import Frame
 from merq.spark.filtering import Filter, Filters
 from merq.spark.managers import Place, places
 from merq.spark.options import EARLIEST, LATEST, BadOption, Offsets, Options, read_options
+from merq.spark.overlapping import ahead
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -68,6 +70,7 @@ class Part(InputPartition):
 
 def read_part(part: Part, names: Sequence[str], mode: str, filters: Filters) -> Iterator[Any]:
     """The messages of a part, as Arrow."""
+    keep_freed_memory()
     bulk, queue = part.place.access.manager().bulk, part.place.queue()
     reports: Iterator[RowsReport]
     if part.group:
@@ -78,7 +81,7 @@ def read_part(part: Part, names: Sequence[str], mode: str, filters: Filters) -> 
         )
     else:
         reports = bulk.rows(queue, part.after, part.upto, most=FRAME_ROWS)
-    for report in reports:
+    for report in ahead(reports):
         frame = Frame(report, part.place.title)
         frame.verify()
         batch = frame.batch(

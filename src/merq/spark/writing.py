@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -23,8 +24,10 @@ from pyspark.sql.datasource import (
 
 from merq.client.bulk import Stage
 from merq.client.packets import Packer
+from merq.host.allocating import keep_freed_memory
 from merq.spark.managers import Access, accesses, title
 from merq.spark.options import BadOption, Options, read_options
+from merq.spark.overlapping import Handover
 from merq.spark.packing import pack_batch, properties_of
 
 if TYPE_CHECKING:
@@ -92,10 +95,12 @@ class _Writing:
         self._access = accesses(self._options)[0]
 
     def _write(self, batches: Iterator[pa.RecordBatch], writer: str, batch: int) -> Written:
+        keep_freed_memory()
         task = _Task(self._access, self._options, self._columns, writer, batch)
-        for each in batches:
-            task.take(each)
-        return task.done()
+        with task.handover:
+            for each in batches:
+                task.take(each)
+            return task.done()
 
 
 def _checked(schema: StructType) -> tuple[str, ...]:
@@ -132,6 +137,7 @@ class _Task:
         self._common = properties_of(options)
         self._stages: dict[str, tuple[Stage, Packer]] = {}
         self._rows = 0
+        self.handover = Handover()
         context = TaskContext.get()
         # Retries and speculation write their own; the driver publishes those of who was done.
         self._part = (
@@ -156,7 +162,7 @@ class _Task:
         if name is None:
             raise BadOption("a row has no queue: column queue is null")
         stage, packer = self._stage(name)
-        stage.send(pack_batch(batch, packer, self._common))
+        self.handover.call(partial(stage.send, pack_batch(batch, packer, self._common)))
 
     def _stage(self, name: str) -> tuple[Stage, Packer]:
         found = self._stages.get(name)
@@ -169,7 +175,8 @@ class _Task:
         return found
 
     def done(self) -> Written:
-        """What the driver has to know."""
+        """What the driver has to know, when all of it is on the disk."""
+        self.handover.finish()
         stages = tuple(stage.number for stage, _ in self._stages.values())
         return Written(self._access, self._writer, self._batch, stages, self._rows)
 
