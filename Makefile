@@ -72,6 +72,7 @@ bench: setup $(PEERS)/.ready
 	$(BIN)/python bench/growth
 	$(BIN)/python bench/brokers
 	$(BIN)/python bench/exchange
+	$(BIN)/python bench/spark
 
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)

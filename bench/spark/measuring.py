@@ -1,0 +1,190 @@
+"""What is measured, with a session that is warm."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import merq
+
+BODY = b"x" * 1024
+BATCH = 2000
+SETTLED_S_MAX = 60.0
+PAUSE_S = 0.002
+"""Between two messages of the client that sends meanwhile."""
+
+QUEUE, TARGET, LATENCY = (rf".\private$\{name}" for name in ("rows", "target", "latency"))
+
+Figures = dict[str, float]
+
+
+def filled(manager: merq.Manager, count: int) -> None:
+    """The queues, one of them with so many messages."""
+    queue = manager.create_queue(QUEUE)
+    manager.create_queue(TARGET)
+    manager.create_queue(LATENCY)
+    fill(queue, count)
+
+
+def fill(queue: merq.Queue, count: int) -> None:
+    """Puts messages into a queue."""
+    for _ in range(count // BATCH):
+        queue.send_many([BODY] * BATCH, recoverable=True)
+
+
+def rate(count: int, work: Callable[[], object]) -> float:
+    """Rows a second."""
+    start = time.perf_counter()
+    work()
+    return count / (time.perf_counter() - start)
+
+
+class Session:
+    """One Spark session and one queue manager."""
+
+    def __init__(self, spark: Any, url: str, folder: Path, count: int) -> None:
+        self._spark = spark
+        self._url = url
+        self._folder = folder
+        self._count = count
+
+    def _source(self, reader: Any, queue: str = QUEUE, **options: object) -> Any:
+        found = reader.format("msmq").option("url", self._url).option("queue", queue)
+        for name, value in options.items():
+            found = found.option(name, str(value))
+        return found.load()
+
+    def _ended(self, stream: Any, checkpoint: str) -> None:
+        """Runs a stream to its end."""
+        place = self._folder / checkpoint
+        shutil.rmtree(place, ignore_errors=True)
+        stream.option("checkpointLocation", str(place)).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+
+    def read(self) -> Figures:
+        """Batches and streams, read."""
+        count, spark = self._count, self._spark
+        parquet = str(self._folder / "rows.parquet")
+        found: Figures = {}
+        if not Path(parquet).exists():
+            self._source(spark.read).write.parquet(parquet)
+
+        def noop(frame: Any) -> Callable[[], object]:
+            return lambda: frame.write.format("noop").mode("overwrite").save()
+
+        found["parquet, batch"] = rate(count, noop(spark.read.parquet(parquet)))
+        for parts in (1, 2):
+            frame = self._source(spark.read, minPartitions=parts)
+            found[f"batch, {parts}"] = rate(count, noop(frame))
+        schema = spark.read.parquet(parquet).schema
+        stream = spark.readStream.schema(schema).parquet(parquet)
+        found["parquet, stream"] = rate(
+            count, lambda: self._ended(stream.writeStream.format("noop"), "c0")
+        )
+        for parts in (1, 2):
+            stream = self._source(spark.readStream, minPartitions=parts)
+            writing = stream.writeStream.format("noop")
+            found[f"stream, {parts}"] = rate(count, lambda each=writing: self._ended(each, "c1"))  # type: ignore[misc]
+        return found
+
+    def write(self, manager: merq.Manager) -> Figures:
+        """Batches, written, and a stream from a queue to another."""
+        count, spark = self._count, self._spark
+        rows = spark.read.parquet(str(self._folder / "rows.parquet"))
+        target = manager.queue(TARGET)
+        found: Figures = {}
+        copy = str(self._folder / "copy.parquet")
+        found["parquet, write"] = rate(count, lambda: rows.write.mode("overwrite").parquet(copy))
+        sink = rows.select("body").write.format("msmq").option("url", self._url)
+        found["write"] = rate(count, lambda: sink.option("queue", TARGET).mode("append").save())
+        target.purge()
+        stream = self._source(
+            spark.readStream, readMode="receive", consumerGroup=f"bench {time.time()}"
+        )
+        writing = stream.writeStream.format("msmq").option("url", self._url)
+        found["queue to queue"] = rate(
+            count, lambda: self._ended(writing.option("queue", TARGET), "c2")
+        )
+        target.purge()
+        fill(manager.queue(QUEUE), count)
+        return found
+
+    def latency(self, manager: merq.Manager, count: int) -> Figures:
+        """From the send of one message until a batch function has it."""
+        arrived: dict[str, float] = {}
+        there = threading.Event()
+
+        def take(batch: Any, _: int) -> None:
+            now = time.perf_counter()
+            for row in batch.collect():
+                arrived[row["value"]] = now
+            there.set()
+
+        queue = manager.queue(LATENCY)
+        stream = self._source(
+            self._spark.readStream, LATENCY, readMode="receive", consumerGroup="latency"
+        ).select("value")
+        place = self._folder / "c3"
+        shutil.rmtree(place, ignore_errors=True)
+        query = (
+            stream.writeStream.foreachBatch(take).option("checkpointLocation", str(place)).start()
+        )
+        took = []
+        try:
+            for number in range(count + 3):
+                there.clear()
+                start = time.perf_counter()
+                queue.send(str(number))
+                if not there.wait(SETTLED_S_MAX):
+                    raise TimeoutError("a message did not come through the stream")
+                took.append(arrived[str(number)] - start)
+        finally:
+            query.stop()
+        best = sorted(took[3:])
+        return {"latency, least": best[0], "latency, p50": statistics.median(best)}
+
+    def disturbance(self, manager: merq.Manager) -> Figures:
+        """What a client that sends meanwhile notices."""
+        found = {}
+        with sending(manager) as quiet:
+            time.sleep(2.0)
+        found["send, alone"] = _p99(quiet)
+        with sending(manager) as busy:
+            for _ in range(2):
+                self._source(self._spark.read).write.format("noop").mode("overwrite").save()
+        found["send, while it is read"] = _p99(busy)
+        return found
+
+
+@contextmanager
+def sending(manager: merq.Manager) -> Iterator[list[float]]:
+    """A client that sends recoverable messages, one after the other; gives how long each took."""
+    took: list[float] = []
+    over = threading.Event()
+    queue = manager.queue(TARGET)
+
+    def send() -> None:
+        while not over.is_set():
+            start = time.perf_counter()
+            queue.send(BODY, recoverable=True)
+            took.append(time.perf_counter() - start)
+            time.sleep(PAUSE_S)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield took
+    finally:
+        over.set()
+        thread.join()
+
+
+def _p99(took: list[float]) -> float:
+    return sorted(took)[int(len(took) * 0.99)]
