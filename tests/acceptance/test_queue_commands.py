@@ -249,7 +249,8 @@ def test_top_is_ended_by_q_and_leaves_the_terminal_as_it_was(service: RunningSer
 
 def test_every_command_teaches_by_examples() -> None:
     groups = {"queue": ["new", "list", "show", "set", "remove", "purge"],
-              "outgoing": ["list", "show", "pause", "resume"]}  # fmt: skip
+              "outgoing": ["list", "show", "pause", "resume"],
+              "reservations": ["list", "release"], "stages": ["list", "drop"]}  # fmt: skip
     commands = [[group, each] for group, members in groups.items() for each in members]
     commands += [
         [each]

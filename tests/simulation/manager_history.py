@@ -34,11 +34,31 @@ _PUT = struct.Struct("<IIQ")
 _NOTE = struct.Struct("<IIQB")
 _PAIR = struct.Struct("<QQ")
 _OPERATION = struct.Struct("<B3xIQII")
+_RANGE = struct.Struct("<IIQQH2xI")
+_POINT = struct.Struct("<IIQQH2x")
+_PUBLISH = struct.Struct("<QIHH")
+_PART = struct.Struct("<IIQ")
 
 Key = tuple[int, int]
 """A queue's number and a lookup identifier."""
 
 NoteText = tuple[int, int, str]
+
+Reserved = tuple[int, int, tuple[int, ...]]
+"""A range: its start, its end, and the lookup identifiers of those messages that survive."""
+
+
+@dataclass(slots=True)
+class Group:
+    """What a group of consumers has reserved of a queue, and how far it is."""
+
+    acknowledged: int = 0
+    floor: int = 0
+    ranges: list[Reserved] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        return self.ranges[-1][1] if self.ranges else self.acknowledged
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +108,13 @@ class Fold:
     prepared: dict[bytes, bytes] = field(default_factory=dict)
     reserved: tuple[int, int] = (0, 0)
     last: int = 0
+    groups: dict[tuple[int, str], Group] = field(default_factory=dict)
+    published: dict[str, int] = field(default_factory=dict)
+    fresh: set[Key] = field(default_factory=set)
 
     def apply(self, frame: Frame) -> None:
+        if frame.sequence:
+            self.fresh.clear()
         for kind, data in frame.records:
             _RULES[kind](self, data)
 
@@ -104,12 +129,14 @@ class Fold:
 
     def remove(self, data: bytes) -> None:
         queue, _, lookup_id = _PUT.unpack(data)
+        assert not self.is_reserved(queue, lookup_id), "a message went that is reserved"
         del self.messages[queue][lookup_id]
         self.notes.pop((queue, lookup_id), None)
 
     def remove_many(self, data: bytes) -> None:
         queue, lookup_ids = records.read_remove_many(data)
         for lookup_id in lookup_ids:
+            assert not self.is_reserved(queue, lookup_id), "a message went that is reserved"
             del self.messages[queue][lookup_id]
             self.notes.pop((queue, lookup_id), None)
 
@@ -126,6 +153,8 @@ class Fold:
         for lookup_id in self.messages.pop(queue):
             self.notes.pop((queue, lookup_id), None)
         del self.queues[queue]
+        for key in [each for each in self.groups if each[0] == queue]:
+            del self.groups[key]
 
     def reserve(self, data: bytes) -> None:
         reserved = _PAIR.unpack(data)
@@ -135,10 +164,19 @@ class Fold:
     def relocate(self, data: bytes) -> None:
         queue, _, lookup_id = _PUT.unpack_from(data)
         packet = self.messages[queue].get(lookup_id)
+        if packet is not None and (queue, lookup_id) in self.fresh:
+            # It is the first or the last of a batch, and says so from now on.
+            self.fresh.remove((queue, lookup_id))
+            changed = [at for at, byte in enumerate(packet) if byte != data[16 + at]]
+            assert len(data) == 16 + len(packet), "a copy is not what it was copied from"
+            assert changed == [MessageView(packet).user_header_end], changed
+            self.messages[queue][lookup_id] = data[16:]
+            return
         assert packet is None or packet == data[16:], "a copy is not what it was copied from"
 
     def move(self, data: bytes) -> None:
         queue, target, lookup_id = _PUT.unpack(data)
+        assert not self.is_reserved(queue, lookup_id), "a message moved that is reserved"
         self.messages[target][lookup_id] = self.messages[queue].pop(lookup_id)
         aborts, flags, dead_letter = self.notes.pop((queue, lookup_id), (0, 0, ""))
         note = (aborts, flags & ~1, dead_letter)  # the queue that it left was purged, if any was
@@ -164,12 +202,67 @@ class Fold:
     def resolve(self, data: bytes) -> None:
         del self.prepared[data]
 
+    # Groups of consumers, and what is published.
+
+    def is_reserved(self, queue: int, lookup_id: int) -> bool:
+        """Whether a group of consumers has reserved a message."""
+        return any(
+            number == queue and lookup_id in ids
+            for (number, _), group in self.groups.items()
+            for _, _, ids in group.ranges
+        )
+
+    def range(self, data: bytes) -> None:
+        queue, _, start, end, size, count = _RANGE.unpack_from(data)
+        ids = struct.unpack_from(f"<{count}Q", data, _RANGE.size)
+        name = data[_RANGE.size + 8 * count :][:size].decode("utf-8", "surrogatepass")
+        group = self.groups[queue, name]
+        assert start == group.end < end <= self.reserved[0], "a range begins where one ends"
+        for lookup_id in ids:
+            assert lookup_id in self.messages[queue], "a message is reserved that is not there"
+            assert not self.is_reserved(queue, lookup_id), "a message is reserved twice"
+        group.ranges.append((start, end, ids))
+
+    def point(self, data: bytes) -> None:
+        queue, _, acknowledged, floor, size = _POINT.unpack_from(data)
+        name = data[_POINT.size :][:size].decode("utf-8", "surrogatepass")
+        group = self.groups.setdefault((queue, name), Group())
+        assert acknowledged >= group.acknowledged, "a group does not go back"
+        group.acknowledged, group.floor = acknowledged, floor
+        group.ranges = [each for each in group.ranges if each[1] > acknowledged]
+
+    def forget(self, data: bytes) -> None:
+        queue, _, _, _, size = _POINT.unpack_from(data)
+        del self.groups[queue, data[_POINT.size :][:size].decode("utf-8", "surrogatepass")]
+
+    def publish(self, data: bytes) -> None:
+        batch, _, size, count = _PUBLISH.unpack_from(data)
+        at = _PUBLISH.size + _PART.size * count
+        writer = data[at:][:size].decode("utf-8", "surrogatepass")
+        assert batch > self.published.get(writer, -1), "a batch is published once"
+        self.published[writer] = batch
+        self.fresh.clear()
+        for stage, target, first in _PART.iter_unpack(data[_PUBLISH.size : at]):
+            assert self.queues[stage]["owner"] == target, "it was written for another queue"
+            assert first > self.last, "lookup identifiers grow with every message"
+            moved = sorted(self.messages[stage].items(), key=lambda each: each[0] & SEQUENTIAL)
+            assert moved, "nothing is published of a stage that has nothing"
+            self.last = first + len(moved) - 1
+            assert self.last <= self.reserved[0]
+            for number, (lookup_id, packet) in enumerate(moved, first):
+                placed = lookup_id & ~SEQUENTIAL | number
+                self.messages[target][placed] = packet
+                self.fresh.add((target, placed))
+            self.messages[stage].clear()
+
     def picture(self) -> Picture:
         return Picture(
             queues=self.queues,
             messages={number: each for number, each in self.messages.items() if each},
             notes=self.notes,
             prepared=set(self.prepared.values()),
+            groups=self.groups,
+            published=self.published,
         )
 
 
@@ -186,6 +279,11 @@ _RULES = {
     records.PREPARE: Fold.prepare,
     records.RESOLVE: Fold.resolve,
     records.KEEP: Fold.put,
+    records.RANGE: Fold.range,
+    records.POINT: Fold.point,
+    records.RELEASE: Fold.point,
+    records.FORGET: Fold.forget,
+    records.PUBLISH: Fold.publish,
 }
 
 
@@ -209,6 +307,8 @@ class Picture:
     messages: dict[int, dict[int, bytes]]
     notes: dict[Key, NoteText]
     prepared: set[bytes]
+    groups: dict[tuple[int, str], Group]
+    published: dict[str, int]
 
     def differences(self, other: Picture, *, counts: bool) -> list[str]:
         """Where two pictures differ, in words; counts of aborts included or not."""
@@ -223,6 +323,10 @@ class Picture:
             found.append(f"notes: {mine} | {theirs}")
         if self.prepared != other.prepared:
             found.append(f"prepared: {len(self.prepared)} | {len(other.prepared)}")
+        if self.groups != other.groups:
+            found.append(f"groups: {self.groups} | {other.groups}")
+        if self.published != other.published:
+            found.append(f"published: {self.published} | {other.published}")
         return found
 
     def noted(self, *, counts: bool) -> dict[Key, NoteText]:
@@ -267,6 +371,21 @@ def picture(state: State) -> Picture:
             for each in state.transactions.values()
             if each.phase is Phase.PREPARED
         },
+        groups={
+            (number, name): Group(
+                claim.acknowledged,
+                claim.floor,
+                [
+                    (each.start, each.end, tuple(i for i in each.ids if i in messages[number]))
+                    if number in messages
+                    else (each.start, each.end, ())
+                    for each in claim.ranges
+                ],
+            )
+            for number, queue in state.queues.items()
+            for name, claim in queue.claims.items()
+        },
+        published={writer: batch for writer, (batch, _) in state.published.items()},
     )
 
 

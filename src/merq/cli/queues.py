@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
 
 from merq.cli.completing import complete_queue
+from merq.cli.confirming import YES, confirm
 from merq.cli.connecting import Connection, connected, connection_options
 from merq.cli.durations import kilobytes
 from merq.cli.failing import json_option
 from merq.cli.queue_names import find_queue, path_name_of, short_name
 from merq.cli.queue_tables import facts_of, object_of, table_of_queues
 from merq.cli.rendering import count, table_of_facts
+from merq.cli.reservations import object_of as object_of_group
+from merq.cli.reservations import table_of_groups
 from merq.cli.terminal import terminal
 from merq.cli.transfers import object_of_sequence, table_of_sequences
 from merq.client.queues import Queue
@@ -25,7 +27,6 @@ from merq.protocol.application.requests import Family
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _QUEUE: Final = click.argument("name", metavar="QUEUE", shell_complete=complete_queue)
-_YES: Final = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 @click.group()
@@ -150,7 +151,8 @@ def list_queues(family: str | None, connection: Connection, *, as_json: bool) ->
 def show(name: str, connection: Connection, *, as_json: bool) -> None:
     """Shows everything that is known of a queue.
 
-    Of a transactional queue also who sends to it from other computers, and how far each is.
+    Of a transactional queue also who sends to it from other computers, and how far each is; and
+    the groups of consumers that have reserved messages.
 
     \b
     merq queue show orders
@@ -162,11 +164,15 @@ def show(name: str, connection: Connection, *, as_json: bool) -> None:
         report = found.report
         subqueues = [each.report for each in _subqueues(found, report)]
         sequences = found.sequences()
+        groups = [
+            each for each in manager.bulk.claims() if each.queue == report.properties.path_name
+        ]
         now = manager.status().now
     if as_json:
         shown = object_of(report) | {
             "subqueues": [object_of(each) for each in subqueues],
             "sequences": [object_of_sequence(each) for each in sequences],
+            "groups": [object_of_group(each) for each in groups],
         }
         click.echo(json.dumps(shown))
         return
@@ -175,6 +181,8 @@ def show(name: str, connection: Connection, *, as_json: bool) -> None:
     console.print(table_of_facts(facts_of(report, subqueues, now)))
     if sequences:
         console.print(table_of_sequences(sequences, now))
+    if groups:
+        console.print(table_of_groups(groups, with_queue=False))
 
 
 def _subqueues(found: Queue, report: QueueReport) -> list[Queue]:
@@ -205,7 +213,7 @@ def change(name: str, connection: Connection, *, as_json: bool, **settings: Any)
 
 @queue.command()
 @_QUEUE
-@_YES
+@YES
 @json_option("One JSON object.")
 @connection_options
 def remove(name: str, connection: Connection, *, yes: bool, as_json: bool) -> None:
@@ -224,7 +232,7 @@ def remove(name: str, connection: Connection, *, yes: bool, as_json: bool) -> No
         lost = report.messages + report.journal_messages
         lost += sum(each.report.messages for each in _subqueues(found, report))
         path = report.properties.path_name
-        _confirm(f"Remove {path} and {count(lost, 'message')} in it?", lost, yes=yes)
+        confirm(f"Remove {path} and {count(lost, 'message')} in it?", lost, yes=yes)
         found.delete()
     if as_json:
         click.echo(json.dumps({"removed": path, "messages": lost}))
@@ -234,7 +242,7 @@ def remove(name: str, connection: Connection, *, yes: bool, as_json: bool) -> No
 
 @queue.command()
 @_QUEUE
-@_YES
+@YES
 @json_option("One JSON object.")
 @connection_options
 def purge(name: str, connection: Connection, *, yes: bool, as_json: bool) -> None:
@@ -253,25 +261,12 @@ def purge(name: str, connection: Connection, *, yes: bool, as_json: bool) -> Non
         report = found.report
         path = report.properties.path_name
         question = f"Remove {count(report.messages, 'message')} from {path}?"
-        _confirm(question, report.messages, yes=yes)
+        confirm(question, report.messages, yes=yes)
         gone = found.purge()
     if as_json:
         click.echo(json.dumps({"purged": path, "messages": gone}))
     else:
         click.echo(f"removed {count(gone, 'message')} from {path}")
-
-
-def _confirm(question: str, lost: int, *, yes: bool) -> None:
-    """What cannot be undone is asked for, if somebody is there; else only for nothing is lost."""
-    if yes:
-        return
-    if sys.stdin is not None and sys.stdin.isatty():
-        if not click.confirm(question, err=True):
-            raise click.ClickException("nothing was removed")
-    elif lost:
-        raise click.ClickException(
-            f"{question} Nothing was removed: there is no terminal to ask on; say --yes"
-        )
 
 
 def _tell(report: QueueReport, words: str, *, as_json: bool) -> None:

@@ -116,10 +116,9 @@ def _told_of(seen: Sighting, now: int, ways: Ways) -> tuple[list[str], list[str]
                 look,
                 take,
             ]
-        case Whereabouts.LOCKED:
-            locked = f"It is in {name}, {since}, and somebody is receiving it now."
-            back = "It goes back if that is aborted, or if who receives it goes away."
-            return [locked, back, *aborted], [f"merq queue show {quoted}  shows who reads there"]
+        case Whereabouts.LOCKED | Whereabouts.RESERVED:
+            told, hints = _told_of_locked(seen, name, since)
+            return [*told, *aborted], hints
         case Whereabouts.LEAVING:
             return [f"It is leaving {name} at this moment; ask again."], []
         case (
@@ -134,12 +133,36 @@ def _told_of(seen: Sighting, now: int, ways: Ways) -> tuple[list[str], list[str]
         case Whereabouts.DEAD_LETTER:
             dead = f"A copy is in the dead-letter queue {name}, {since}: {_reason(seen)}."
             return [dead], [look, _again(seen, quoted), f"{take}, when it is not needed any more"]
-        case Whereabouts.UNSENT:
-            unsent = f"It is to go to {name}, in a transaction that is open {since}."
-            then = "Until that commits nobody can receive it; if it aborts, it was never sent."
-            return [unsent, then], ["merq status  counts the transactions that are open"]
+        case Whereabouts.UNSENT | Whereabouts.STAGED:
+            return _told_of_unsent(seen, name, since)
         case _:
             assert_never(seen.whereabouts)
+
+
+def _told_of_locked(seen: Sighting, name: str, since: str) -> tuple[list[str], list[str]]:
+    """For a message that somebody has and may give back."""
+    quoted = shlex.quote(name)
+    if seen.whereabouts is Whereabouts.LOCKED:
+        locked = f"It is in {name}, {since}, and somebody is receiving it now."
+        back = "It goes back if that is aborted, or if who receives it goes away."
+        return [locked, back], [f"merq queue show {quoted}  shows who reads there"]
+    reserved = f"It is in {name}, {since}, and a group of consumers has reserved it."
+    then = "It goes when the group acknowledges it, and is anybody's again if it is released."
+    return [reserved, then], [
+        f"merq queue show {quoted}  shows the groups",
+        f"merq reservations release {quoted} GROUP  gives back what one has reserved",
+    ]
+
+
+def _told_of_unsent(seen: Sighting, name: str, since: str) -> tuple[list[str], list[str]]:
+    """For a message that nobody can receive yet."""
+    if seen.whereabouts is Whereabouts.UNSENT:
+        unsent = f"It is to go to {name}, in a transaction that is open {since}."
+        then = "Until that commits nobody can receive it; if it aborts, it was never sent."
+        return [unsent, then], ["merq status  counts the transactions that are open"]
+    staged = f"It is to go to {name}: it was written into a stage {since}, and is not published."
+    then = "Nobody can receive it until its writer publishes the batch that it is part of."
+    return [staged, then], ["merq stages list  shows who wrote it, and for which batch"]
 
 
 def _way_back(seen: Sighting, quoted: str) -> list[str]:

@@ -12,8 +12,10 @@ from typing import Final, TypeVar
 from merq.client.asking import of_type
 from merq.client.driving import Driving
 from merq.client.queues import Queue
-from merq.errors import InDoubt
+from merq.errors import InDoubt, MessageQueueError
+from merq.hresult import HResult
 from merq.model.reservations import ClaimReport, QueueSpan, RangeReport, StageReport
+from merq.protocol.application.batches import MESSAGES_MAX
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import (
     Acknowledge,
@@ -53,7 +55,18 @@ class Stage:
         self.number = number
 
     def send(self, packets: Sequence[bytes]) -> int:
-        """Writes messages, all or none; they are on the disk when this returns."""
+        """Writes messages, all or none; they are on the disk when this returns.
+
+        Raises:
+            MessageQueueError: MQ_ERROR_INVALID_PARAMETER, there are too many for one request.
+        """
+        if not packets:
+            return 0
+        if len(packets) > MESSAGES_MAX:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_PARAMETER,
+                f"{len(packets)} messages at once: up to {MESSAGES_MAX} can be written",
+            )
         return of_type(self._driver.ask(Send(self.number, packets)), int)
 
 

@@ -195,9 +195,13 @@ class Administration:
         change = Change()
         change.answers.append(Answer(request, None))
         reason = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
-        parts = [*queue.subqueues.values(), *self._state.coming_parts(queue)]
+        coming = self._state.coming_parts(queue)
+        parts = [*queue.subqueues.values(), *coming]
         parts += [queue.journal, queue] if queue.journal else [queue]
         self._refuse_prepared(parts)
+        for part in coming:
+            # What makes it may come to nothing; then its end would be of something unknown.
+            self._state.plan_queue(change, part.properties)
         for part in parts:
             part.closing = True  # no acknowledgment comes into it any more
         for part in parts:

@@ -251,14 +251,19 @@ class ArriveStep:
 
 @final
 class ReserveStep:
-    """A group has reserved a range of messages."""
+    """A group has reserved a range of messages.
 
-    __slots__ = ("claim", "queue", "reserved")
+    Attributes:
+        before: How far the group was when this was planned; None if it was not known.
+    """
 
-    def __init__(self, queue: Queue, claim: Claim, reserved: Range) -> None:
+    __slots__ = ("before", "claim", "queue", "reserved")
+
+    def __init__(self, queue: Queue, claim: Claim, reserved: Range, before: int | None) -> None:
         self.queue = queue
         self.claim = claim
         self.reserved = reserved
+        self.before = before
 
 
 @final
@@ -275,16 +280,17 @@ class AcknowledgeStep:
 
 @final
 class ReleaseStep:
-    """What a group has reserved is anybody's again; it may be forgotten with that."""
+    """What a group has reserved up to a number is anybody's again.
 
-    __slots__ = ("claim", "is_forgotten", "queue", "ranges")
+    If it is forgotten with that, so is all that it has reserved.
+    """
 
-    def __init__(
-        self, queue: Queue, claim: Claim, ranges: list[Range], *, is_forgotten: bool
-    ) -> None:
+    __slots__ = ("claim", "end", "is_forgotten", "queue")
+
+    def __init__(self, queue: Queue, claim: Claim, end: int, *, is_forgotten: bool) -> None:
         self.queue = queue
         self.claim = claim
-        self.ranges = ranges
+        self.end = end
         self.is_forgotten = is_forgotten
 
 

@@ -12,9 +12,12 @@ import struct
 from array import array
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from merq.engine.byte_order import from_little, to_little
+
+if TYPE_CHECKING:
+    from merq.engine.changes import Change
 
 FENCED_MAX: Final = 64
 """Former speakers of a group that are remembered."""
@@ -46,10 +49,14 @@ class Claim:
         leased_until: So long nobody else may, in seconds since 1970.
         fenced: Who spoke for it before, and may not any more.
         ending: Ranges whose removal is under way.
+        reserving: The change under way with which the last range is reserved.
+        acknowledging: The change under way with which a range is removed.
+        releasing: A change is under way with which what is reserved is anybody's again.
     """
 
     __slots__ = (
         "acknowledged",
+        "acknowledging",
         "ending",
         "fenced",
         "floor",
@@ -57,6 +64,8 @@ class Claim:
         "leased_until",
         "owner",
         "ranges",
+        "releasing",
+        "reserving",
     )
 
     def __init__(self, group: str, floor: int = 0) -> None:
@@ -68,11 +77,26 @@ class Claim:
         self.leased_until = 0
         self.fenced: deque[str] = deque(maxlen=FENCED_MAX)
         self.ending: list[Range] = []
+        self.reserving: Change | None = None
+        self.acknowledging: Change | None = None
+        self.releasing = False
 
     @property
     def end(self) -> int:
         """Where the next range begins."""
-        return self.ranges[-1].end if self.ranges else self.acknowledged
+        known = self.ranges or self.ending
+        return known[-1].end if known else self.acknowledged
+
+    @property
+    def durable(self) -> list[Range]:
+        """The ranges that would survive power loss: only these are handed out, and ended."""
+        return self.ranges[:-1] if self.reserving is not None else self.ranges
+
+    def take_back(self, found: Range) -> None:
+        """A range that was to go stays, at its place among the others."""
+        self.ending.remove(found)
+        self.ranges.append(found)
+        self.ranges.sort(key=lambda each: each.start)
 
     def begins(self, start: int) -> Range | None:
         """The range that begins here."""
@@ -80,10 +104,6 @@ class Claim:
             if each.start == start:
                 return each
         return None
-
-    def holds(self, lookup_id: int) -> bool:
-        """Whether a message is reserved."""
-        return any(lookup_id in each.ids for each in (*self.ranges, *self.ending))
 
 
 def pack_range(queue: int, group: str, found: Range, ids: Sequence[int]) -> bytes:

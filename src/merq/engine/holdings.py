@@ -37,8 +37,11 @@ WRITERS_MAX: Final = 10_000
 """Writers of whom it is remembered which batch they published last."""
 
 STAGE_NUMBER_FIRST: Final = 0x60000000
+STAGE_NUMBER_END: Final = 0x80000000
+"""Stages are numbered from here up to here: who was given one, and wakes up late, must not write
+into another's."""
 
-NUMBERED: Final = (QueueKind.PRIVATE, QueueKind.SUBQUEUE, QueueKind.OUTGOING)
+NUMBERED: Final = (QueueKind.PRIVATE, QueueKind.SUBQUEUE, QueueKind.OUTGOING, QueueKind.STAGE)
 """Queues that get the next number of their kind."""
 
 _TRANSACTION: Final = 1 << 20
@@ -349,13 +352,24 @@ class Holdings:
         number, group, acknowledged, floor = unpack_point(data)
         queue = self.queues[number]
         claim = queue.claims.setdefault(group, Claim(group))
-        claim.floor, claim.acknowledged = floor, acknowledged
+        claim.floor = floor
+        if is_released:
+            self.release_ranges(queue, claim, acknowledged, forgotten=False)
         while claim.ranges and claim.ranges[0].end <= acknowledged:
-            over = claim.ranges.pop(0)
-            if is_released:
-                for lookup_id in over.ids:
-                    queue.positions.set_state(lookup_id, AVAILABLE)
+            claim.ranges.pop(0)
+        claim.acknowledged = acknowledged
         return claim
+
+    def release_ranges(self, queue: Queue, claim: Claim, end: int, *, forgotten: bool) -> None:
+        """What a group has reserved up to here is anybody's; all of it if it is forgotten."""
+        while claim.ranges and (forgotten or claim.ranges[0].end <= end):
+            over = claim.ranges.pop(0)
+            for lookup_id in over.ids:
+                if queue.positions.get(lookup_id) is not None:
+                    self.give_back(queue, lookup_id)
+        claim.acknowledged = end
+        if forgotten:
+            queue.claims.pop(claim.group, None)
 
     def keep(self, location: int, size: int) -> None:
         """A packet in the store is needed."""

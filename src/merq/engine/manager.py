@@ -17,7 +17,7 @@ from merq.engine.arriving import Arrivals
 from merq.engine.changes import Answer, Change, Effect
 from merq.engine.cursor import Cursor
 from merq.engine.departing import SKIPPED_S, Departures
-from merq.engine.holdings import STAGE_NUMBER_FIRST
+from merq.engine.holdings import STAGE_NUMBER_END, STAGE_NUMBER_FIRST
 from merq.engine.limits import Limits
 from merq.engine.opening import CURSORS_MAX, Descriptor, Opened, check_use
 from merq.engine.ports import PacketSource
@@ -28,7 +28,7 @@ from merq.engine.reading import Selector, WaitingRead
 from merq.engine.replay import replay
 from merq.engine.reserving import Reservations
 from merq.engine.sending import Senders
-from merq.engine.staging import STAGES_MAX, Stages
+from merq.engine.staging import Stages
 from merq.engine.state import State
 from merq.engine.transactions import Transactions
 from merq.engine.work import Moving
@@ -237,7 +237,7 @@ class QueueManager:
         handle: int = 0,
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.9: messages into a queue; answers their ids, 20 bytes each."""
-        if STAGE_NUMBER_FIRST <= number < STAGE_NUMBER_FIRST + STAGES_MAX:
+        if STAGE_NUMBER_FIRST <= number < STAGE_NUMBER_END:
             self.stages.send(request, self.stage(number), packets)
             return
         queue = self.queue(number)

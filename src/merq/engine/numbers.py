@@ -95,6 +95,11 @@ class Numbers:
         entry = records.reserve(self._sequential_reserved, self._ordinal_reserved)
         change.entries.append(entry)
 
+    @property
+    def last(self) -> int:
+        """The last sequential identifier that was given out, or a later one."""
+        return self._sequential_id
+
     def forget_reservation(self) -> None:
         """The last reservation was not written: the next number asks for another."""
         self._sequential_reserved = self._ordinal_reserved = 0

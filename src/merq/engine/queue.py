@@ -141,9 +141,14 @@ class Queue:
             for lookup_id in each.ids
         }
 
-    def is_reserved(self, lookup_id: int) -> bool:
-        """Whether a group of consumers has reserved a message."""
-        return any(each.holds(lookup_id) for each in self.claims.values())
+    def ending(self) -> set[int]:
+        """Messages that are reserved, and whose removal is under way."""
+        return {
+            lookup_id
+            for claim in self.claims.values()
+            for each in claim.ending
+            for lookup_id in each.ids
+        }
 
     def expiry_of(self, packet: bytes | memoryview) -> int:
         """When a message leaves unreceived, in seconds since 1970; NEVER if it stays."""

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine import records
-from merq.engine.claims import pack_point, unpack_point
+from merq.engine.claims import unpack_point
 from merq.engine.incoming import unpack_sequence
 from merq.engine.positions import AVAILABLE
 from merq.engine.queue import Note
@@ -118,9 +118,7 @@ def _release(state: State, data: memoryview, _: int) -> None:
 def _forget(state: State, data: memoryview, _: int) -> None:
     number, group, _, _ = unpack_point(bytes(data))
     queue = state.queues[number]
-    end = pack_point(number, group, queue.claims[group].end, 0)
-    state.restore_point(end, is_released=True)
-    del queue.claims[group]
+    state.release_ranges(queue, queue.claims[group], 0, forgotten=True)
 
 
 def _publish(state: State, data: memoryview, _: int) -> None:

@@ -42,17 +42,13 @@ GROUPS_MAX: Final = 1_000
 GROUP_NAME_MAX: Final = 255
 """Characters of a group's name."""
 
-LEASE_S: Final = 5
-"""So long after it was heard of last nobody else may speak for a group. Then somebody else may, and
-who was silent may not any more: it may have been thought dead, and its work begun again."""
-
 
 class Reservations:
     """Who has reserved what."""
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self.lease_s = LEASE_S
+        self.lease_s = state.limits.lease_s
 
     # Reserving.
 
@@ -75,9 +71,10 @@ class Reservations:
         """
         claim = self._claim(queue, group, floor)
         self._lease(queue, claim, owner)
+        self._check_not_releasing(queue, claim)
         found = claim.begins(after)
         if found is not None:
-            self._state.answer(request, self._report(queue, found))
+            self._answer_again(request, queue, claim, found)
             return
         self._check_next(queue, claim, after)
         rows = queue.positions.arrivals(
@@ -99,16 +96,26 @@ class Reservations:
             if not location & MEMORY
         ]
         queue.positions.lock(ids)
+        before = claim.acknowledged if group in queue.claims else None
         queue.claims[group] = claim
-        if not claim.ranges:
+        if not claim.ranges and not claim.ending:
             claim.acknowledged = after
             change.entries.append(records.point(queue.number, group, after, claim.floor))
         claim.ranges.append(found)
+        claim.reserving = change
         change.entries.append(records.range_(queue.number, group, found, stored))
-        change.steps.append(ReserveStep(queue, claim, found))
+        change.steps.append(ReserveStep(queue, claim, found, before))
         report = RangeReport(start=after, end=end, messages=count, size=sum(rows.sizes[:count]))
         change.answers.append(Answer(request, report))
         self._state.submit(change)
+
+    def _answer_again(self, request: int, queue: Queue, claim: Claim, found: Range) -> None:
+        """Somebody asks for what is reserved already; if it is not durable, he waits as well."""
+        report = self._report(queue, found)
+        if claim.reserving is not None and found is claim.ranges[-1]:
+            claim.reserving.answers.append(Answer(request, report))
+        else:
+            self._state.answer(request, report)
 
     def _claim(self, queue: Queue, group: str, floor: int) -> Claim:
         """What a group has to do with a queue; nothing is kept of it before it reserves."""
@@ -152,14 +159,41 @@ class Reservations:
         claim.owner = owner
         claim.leased_until = now + self.lease_s
 
+    def _check_not_releasing(self, queue: Queue, claim: Claim) -> None:
+        """What comes of a release depends on the disk: nothing is planned upon it."""
+        if claim.releasing:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_SHARING_VIOLATION,
+                f"what the group {claim.group!r} has reserved of {queue.properties.path_name} is "
+                "being released: try again when it is",
+            )
+
+    def _check_not_reserving(self, queue: Queue, claim: Claim) -> None:
+        """The same of a reservation."""
+        if claim.reserving is not None:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_SHARING_VIOLATION,
+                f"a range of {queue.properties.path_name} is being reserved for the group "
+                f"{claim.group!r}: try again when it is",
+            )
+
     def _check_next(self, queue: Queue, claim: Claim, after: int) -> None:
         """A range begins where the one before it ends."""
-        if claim.ranges and after != claim.end:
+        self._check_not_reserving(queue, claim)
+        if (claim.ranges or claim.ending) and after != claim.end:
+            first = (claim.ending or claim.ranges)[0]
             raise MessageQueueError(
                 HResult.MQ_ERROR_INVALID_PARAMETER,
-                f"the group {claim.group!r} has reserved {claim.ranges[0].start} to {claim.end} of "
+                f"the group {claim.group!r} has reserved {first.start} to {claim.end} of "
                 f"{queue.properties.path_name}, and asks for what is behind {after}: acknowledge "
                 "or release that first",
+            )
+        if after > self._state.numbers.last:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_PARAMETER,
+                f"the group {claim.group!r} asks for what is behind {after} in "
+                f"{queue.properties.path_name}, and no message has had a number above "
+                f"{self._state.numbers.last}: was the queue manager set back? Begin anew",
             )
         if after < claim.acknowledged:
             raise MessageQueueError(
@@ -186,7 +220,12 @@ class Reservations:
         self._lease(queue, claim, owner)
         if leave:
             claim.leased_until = self._state.now
-        due = [each for each in claim.ranges if each.end <= upto]
+        self._check_not_releasing(queue, claim)
+        due = [each for each in claim.durable if each.end <= upto]
+        if claim.acknowledging is not None:
+            # One at a time: whether this one is the next depends on what comes of that.
+            claim.acknowledging.answers.append(Answer(request, len(due)))
+            return
         if not due:
             self._state.answer(request, 0)
             return
@@ -196,6 +235,7 @@ class Reservations:
         change.steps.append(AcknowledgeStep(queue, claim, found))
         claim.ranges.remove(found)
         claim.ending.append(found)
+        claim.acknowledging = change
         self._receive(change, queue, queue.positions.locate(found.ids))
         change.answers.append(Answer(request, len(due) - 1))
         self._state.submit(change)
@@ -230,13 +270,16 @@ class Reservations:
                 HResult.MQ_ERROR_INVALID_PARAMETER,
                 f"no group {group!r} has reserved anything of {queue.properties.path_name}",
             )
+        self._check_not_releasing(queue, claim)
+        self._check_not_reserving(queue, claim)
         change = Change()
         if forget:
             change.entries.append(records.forget_group(queue.number, group))
         else:
             change.entries.append(records.release(queue.number, group, claim.end, claim.floor))
         count = sum(len(each.ids) for each in claim.ranges)
-        change.steps.append(ReleaseStep(queue, claim, list(claim.ranges), is_forgotten=forget))
+        claim.releasing = True
+        change.steps.append(ReleaseStep(queue, claim, claim.end, is_forgotten=forget))
         change.answers.append(Answer(request, count))
         self._state.submit(change)
 
@@ -250,6 +293,8 @@ class Reservations:
         """
         claim = queue.claims.get(group)
         found = None if claim is None else claim.begins(start)
+        if claim is None or found not in claim.durable:
+            found = None
         if found is None:
             raise MessageQueueError(
                 HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
@@ -261,7 +306,7 @@ class Reservations:
     def ranges(self, queue: Queue, group: str) -> list[RangeReport]:
         """What a group has reserved, in order."""
         claim = queue.claims.get(group)
-        return [] if claim is None else [self._report(queue, each) for each in claim.ranges]
+        return [] if claim is None else [self._report(queue, each) for each in claim.durable]
 
     def _report(self, queue: Queue, found: Range) -> RangeReport:
         size = sum(queue.positions.locate(found.ids).sizes)

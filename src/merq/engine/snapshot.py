@@ -5,7 +5,7 @@ What [MS-MQQB] 3.1.1.3.2 wants to survive is here, in the packets and in the log
 | kind | data |
 |---|---|
 | 1 QUEUES | each queue's properties as JSON, one a line, owners before what they own |
-| 2 NUMBERS | as a RESERVE record; then the last number that was given to a private queue, a subqueue and an outgoing queue, u32 each |
+| 2 NUMBERS | as a RESERVE record; then the last number that was given to a private queue, a subqueue, an outgoing queue and a stage, u32 each; the last may be missing |
 | 3 SOURCES | GUIDs of queue managers, 16 bytes each |
 | 4 MESSAGES | queue u32, count u32, then count lookup identifiers u64, locations u64, sizes u32, expiries u32 and keys u64; one section a queue |
 | 5 NOTE | as a NOTE record; one section a message |
@@ -59,7 +59,8 @@ ROWS_AT_ONCE: Final = 20_000
 """Messages that are looked at in one piece of a relocation, to find those that are to be copied."""
 
 _HEADER: Final = struct.Struct("<II")
-_LAST: Final = struct.Struct("<III")
+_LAST: Final = struct.Struct("<I")
+_RESERVE_SIZE: Final = 16
 _LAST_SEQUENCE: Final = struct.Struct("<Q")
 _TRANSFER: Final = struct.Struct("<IQI")
 _CODES: Final = ("Q", "Q", "I", "I", "Q")
@@ -115,7 +116,7 @@ def _restore_outgoing(state: State, data: bytes) -> None:
 
 
 def _last_numbers(state: State) -> bytes:
-    return _LAST.pack(*(state.last_numbers.get(kind, 0) for kind in NUMBERED))
+    return b"".join([_LAST.pack(state.last_numbers.get(kind, 0)) for kind in NUMBERED])
 
 
 def _notes(queue: Queue) -> list[tuple[int, bytes]]:
@@ -150,9 +151,9 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
             for line in data.splitlines():
                 state.define(QueueProperties.from_bytes(line))
         elif kind == NUMBERS:
-            state.numbers.go_on_from(*records.read_reserve(data[: -_LAST.size]))
-            last = _LAST.unpack(data[-_LAST.size :])
-            state.last_numbers = dict(zip(NUMBERED, last, strict=True))
+            state.numbers.go_on_from(*records.read_reserve(data[:_RESERVE_SIZE]))
+            last = [number for (number,) in _LAST.iter_unpack(data[_RESERVE_SIZE:])]
+            state.last_numbers = dict(zip(NUMBERED, last, strict=False))
         elif kind == SOURCES:
             state.restore_sources([data[at : at + 16] for at in range(0, len(data), 16)])
         elif kind == NOTE:

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+from zlib import crc32
 
 from merq.engine import notices, records
 from merq.engine.changes import Answer, Change, DropStep, PublishStep, RelocateStep
 from merq.engine.filling import put_run
-from merq.engine.holdings import STAGE_NUMBER_FIRST
+from merq.engine.holdings import STAGE_NUMBER_END, STAGE_NUMBER_FIRST
 from merq.engine.numbers import lookup_id_of
 from merq.engine.queue import Queue
 from merq.engine.sending import Senders
@@ -38,9 +39,6 @@ from merq.wire.view import MessageView
 
 STAGES_MAX: Final = 10_000
 """Stages at the same time."""
-
-STAGE_S: Final = 6 * 3600
-"""So long what was written waits to be published."""
 
 SWEEP_S: Final = 60
 """How often it is looked whether something has waited for too long."""
@@ -65,6 +63,12 @@ class StageLabel:
         """What the label of a stage says."""
         return cls(**json.loads(queue.properties.label))
 
+    @property
+    def transaction(self) -> int:
+        """The identifier of the transaction that a batch is, the same for all of its parts."""
+        name = f"{self.batch} {self.writer}".encode("utf-8", "surrogatepass")
+        return crc32(name) & _IDENTIFIER_MASK
+
 
 class Stages:
     """What is written and not published."""
@@ -76,7 +80,7 @@ class Stages:
         # Stages of which it is known that nobody wants to hear of their messages.
         self._quiet: set[int] = set()
         self._written: dict[int, int] = {}
-        self.keep_s = STAGE_S
+        self.keep_s = state.limits.stage_keep_s
 
     def create(self, request: int, target: Queue, label: StageLabel) -> None:
         """A place to write to; answers its number."""
@@ -92,10 +96,8 @@ class Stages:
                 HResult.MQ_ERROR_INVALID_PARAMETER,
                 f"the names of a writer and of a part have from 1 to {WRITER_NAME_MAX} characters",
             )
-        number = state.next_queue_number(
-            QueueKind.STAGE, STAGE_NUMBER_FIRST, STAGE_NUMBER_FIRST + STAGES_MAX
-        )
-        if number is None:
+        number = state.next_queue_number(QueueKind.STAGE, STAGE_NUMBER_FIRST, STAGE_NUMBER_END)
+        if number is None or len(self._all()) >= STAGES_MAX:
             raise MessageQueueError(
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
                 f"{STAGES_MAX} stages wait to be published: drop some",
@@ -140,14 +142,17 @@ class Stages:
         else:
             ordinals = list(range(first, first + len(views)))
         now, source = state.now, state.source
-        before = self._written.get(stage.number, stage.positions.count)
+        before = stage.positions.count
+        if stage.staged_bytes:  # what is on its way was counted here
+            before = self._written.get(stage.number, before)
         self._written[stage.number] = before + len(views)
         if is_transactional:
             place = TransactionPlace(
                 sequence_id=state.now << 32 | stage.number & 0xFFFF,
                 sequence_number=before + 1,
                 previous_sequence_number=before,
-                identifier=stage.number & _IDENTIFIER_MASK,
+                identifier=StageLabel.of(stage).transaction,
+                is_first=False,  # which one is, is known when all are published
             )
             headers = transaction_headers(place, [False] * len(views), is_last=False)
             done = [
@@ -180,14 +185,22 @@ class Stages:
             change.answers.append(Answer(request, 0))
             state.submit(change)
             return
+        if self._is_under_way(request, writer, batch):
+            return
         stages = [self._stage(number, writer, batch) for number in numbers]
+        if len(set(numbers)) < len(numbers):
+            raise MessageQueueError(
+                HResult.MQ_ERROR_INVALID_PARAMETER, "a stage is named twice: name each once"
+            )
         self._check_room(stages)
         step = PublishStep(writer, batch, state.now)
         for stage in stages:
             count = stage.positions.count
             if count:
                 first = state.numbers.lookup_ids(7, count, change)
-                step.moves.append((stage, self._target(stage), first))
+                target = self._target(stage)
+                step.moves.append((stage, target, first))
+                target.staged_bytes += stage.positions.total_bytes
         moves = [(stage.number, target.number, first) for stage, target, first in step.moves]
         change.entries.append(records.publish(writer, batch, state.now, moves))
         change.steps.append(step)
@@ -197,6 +210,25 @@ class Stages:
         total = sum(stage.positions.count for stage in stages)
         change.answers.append(Answer(request, total))
         state.submit(change)
+
+    def _is_under_way(self, request: int, writer: str, batch: int) -> bool:
+        """Whether this is being published: then who asks again is told what comes of it.
+
+        Raises:
+            MessageQueueError: Another batch of that writer is. If that failed and this did not, it
+                could never be published any more.
+        """
+        found = self._state.publishing(writer)
+        if found is None:
+            return False
+        change, other = found
+        if other != batch:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_SHARING_VIOLATION,
+                f"batch {other} of {writer!r} is being published: try again when it is",
+            )
+        change.answers.append(Answer(request, 0))
+        return True
 
     def _stage(self, number: int, writer: str, batch: int) -> Queue:
         found = self._state.queues.get(number)
@@ -211,6 +243,11 @@ class Stages:
                 HResult.MQ_ERROR_INVALID_PARAMETER,
                 f"stage {number} is of batch {label.batch} of {label.writer!r}, not of batch "
                 f"{batch} of {writer!r}",
+            )
+        if found.staged_bytes:
+            raise MessageQueueError(
+                HResult.MQ_ERROR_SHARING_VIOLATION,
+                f"messages are being written into stage {number}: publish it when they are there",
             )
         return found
 
@@ -279,7 +316,9 @@ class Stages:
         self._swept_at = state.now
         change = Change()
         for queue in self._all():
-            if queue.properties.created + self.keep_s < state.now:
+            # Its queue was deleted while it was being published, and that failed.
+            is_orphan = queue.properties.owner not in state.queues
+            if is_orphan or queue.properties.created + self.keep_s < state.now:
                 self._drop(change, queue)
         if change.steps:
             state.submit(change)

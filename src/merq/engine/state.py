@@ -175,8 +175,12 @@ class State(Holdings):
             case RemoveStep() | MoveStep():
                 self._stay(step.queue, step.lookup_id)
             case RemoveManyStep():
+                reserved = step.queue.ending()
                 for lookup_id in step.lookup_ids:
-                    self._stay(step.queue, lookup_id)
+                    if lookup_id in reserved:
+                        step.queue.positions.set_state(lookup_id, LOCKED)
+                    else:
+                        self._stay(step.queue, lookup_id)
             case GiveBackStep():
                 pass  # the prepared transaction keeps it, and no abort is counted
             case PurgeStep():
@@ -208,14 +212,15 @@ class State(Holdings):
                 for source, identity in step.messages:
                     self.recent.remove(source, identity)
             case ReserveStep():
-                step.claim.ranges.remove(step.reserved)
-                for lookup_id in step.reserved.ids:
-                    self.give_back(step.queue, lookup_id)
+                self._unreserve(step)
             case AcknowledgeStep():
-                step.claim.ending.remove(step.reserved)
-                step.claim.ranges.insert(0, step.reserved)
-            case ReleaseStep() | PublishStep():
-                pass
+                step.claim.acknowledging = None
+                step.claim.take_back(step.reserved)
+            case ReleaseStep():
+                step.claim.releasing = False
+            case PublishStep():
+                for stage, target, _ in step.moves:
+                    target.staged_bytes -= stage.positions.total_bytes
             case _:
                 assert_never(step)
 
@@ -225,8 +230,6 @@ class State(Holdings):
             queue.positions.set_state(lookup_id, PURGE_PENDING)
         elif lookup_id in queue.held:
             queue.held[lookup_id] = HELD
-            queue.positions.set_state(lookup_id, LOCKED)
-        elif queue.is_reserved(lookup_id):
             queue.positions.set_state(lookup_id, LOCKED)
         elif lookup_id in self.returning(queue):
             queue.positions.set_state(lookup_id, LOCKED)  # who gives it back makes it available
@@ -290,7 +293,18 @@ class State(Holdings):
                     found.append(step.packet)
                 elif isinstance(step, PutManyStep) and step.queue is queue:
                     found += step.packets
+                elif isinstance(step, PublishStep):
+                    found += self._published_to(step, queue)
         return found
+
+    def _published_to(self, step: PublishStep, queue: Queue) -> list[bytes]:
+        return [
+            packet
+            for stage, target, _ in step.moves
+            if target is queue
+            for place in stage.positions
+            if (packet := self.readable(place)) is not None
+        ]
 
     def answer(self, request: int, result: Result) -> None:
         """Tells somebody what came of a request."""
@@ -337,30 +351,41 @@ class State(Holdings):
                 for incoming in step.sequences:
                     incoming.settled = incoming.sequence_id, incoming.number
             case ReserveStep():
-                pass  # it was locked when it was planned
+                step.claim.reserving = None  # it was locked when it was planned
             case AcknowledgeStep():
+                step.claim.acknowledging = None
                 step.claim.ending.remove(step.reserved)
-                step.claim.acknowledged = max(step.claim.acknowledged, step.reserved.end)
+                step.claim.acknowledged = step.reserved.end
             case ReleaseStep():
-                self._release_ranges(step)
+                step.claim.releasing = False
+                self.release_ranges(step.queue, step.claim, step.end, forgotten=step.is_forgotten)
             case PublishStep():
                 for stage, target, first in step.moves:
+                    target.staged_bytes -= stage.positions.total_bytes
                     self.move_all(stage, target, first)
                 self.remember_published(step.writer, step.batch, step.time)
             case _:
                 assert_never(step)
 
-    def _release_ranges(self, step: ReleaseStep) -> None:
-        for each in step.ranges:
-            if each not in step.claim.ranges:
-                continue  # it was acknowledged meanwhile
-            step.claim.ranges.remove(each)
-            step.claim.acknowledged = max(step.claim.acknowledged, each.end)
-            for lookup_id in each.ids:
-                if step.queue.positions.get(lookup_id) is not None:
-                    self.give_back(step.queue, lookup_id)
-        if step.is_forgotten and not step.claim.ranges:
-            step.queue.claims.pop(step.claim.group, None)
+    def _unreserve(self, step: ReserveStep) -> None:
+        """A range was not written: nobody has reserved its messages."""
+        claim = step.claim
+        claim.reserving = None
+        claim.ranges.remove(step.reserved)
+        for lookup_id in step.reserved.ids:
+            self.give_back(step.queue, lookup_id)
+        if step.before is None:
+            del step.queue.claims[claim.group]
+        else:
+            claim.acknowledged = step.before
+
+    def publishing(self, writer: str) -> tuple[Change, int] | None:
+        """The change under way that publishes something of a writer, and which batch that is."""
+        for change in self._pending:
+            for step in change.steps:
+                if isinstance(step, PublishStep) and step.writer == writer:
+                    return change, step.batch
+        return None
 
     def _return(self, step: GiveBackStep) -> None:
         place = step.queue.positions.get(step.lookup_id)

@@ -74,7 +74,8 @@ def status(host: Host, hall: Hall) -> Status:
     """How the queue manager is."""
     engine = host.engine
     state = engine.state
-    queues = list(state.queues.values())
+    # What is written and not published was not sent yet.
+    queues = [each for each in state.queues.values() if not _is_stage(each)]
     return Status(
         name=state.name,
         guid=state.guid,
@@ -146,7 +147,11 @@ def _is_of(queue: Queue, family: Family) -> bool:
             own = queue.properties.kind is QueueKind.PRIVATE and not _is_private(queue)
             return system or own
         case _:
-            return queue.properties.kind is not QueueKind.STAGE
+            return not _is_stage(queue)
+
+
+def _is_stage(queue: Queue) -> bool:
+    return queue.properties.kind is QueueKind.STAGE
 
 
 def _is_private(queue: Queue) -> bool:
@@ -181,9 +186,10 @@ def _seen(
     if (view.correlation_id if about else view.message_id) != message_id:
         return []
     note = queue.notes.get(place.lookup_id, NO_NOTE)
+    named = state.queues.get(queue.properties.owner, queue) if _is_stage(queue) else queue
     return [
         Sighting(
-            queue=queue.properties.path_name,
+            queue=named.properties.path_name,
             whereabouts=_whereabouts(state, queue, place, view, kept=note.kept),
             lookup_id=place.lookup_id,
             arrived=arrival,
@@ -206,11 +212,12 @@ def _whereabouts(
     if kept or number in {notices.DEAD_LETTER_NUMBER, notices.DEAD_XACT_NUMBER}:
         return Whereabouts.DEAD_LETTER
     if place.state == LOCKED:
-        return Whereabouts.LOCKED
+        is_reserved = place.lookup_id in queue.reserved()
+        return Whereabouts.RESERVED if is_reserved else Whereabouts.LOCKED
     if place.state != AVAILABLE:
         return Whereabouts.LEAVING
     if queue.transfer is None:
-        return Whereabouts.WAITING
+        return Whereabouts.STAGED if _is_stage(queue) else Whereabouts.WAITING
     if place.lookup_id in queue.transfer.awaiting_final:
         return Whereabouts.UNREAD
     if not queue.transfer.holds(place.lookup_id):

@@ -195,7 +195,7 @@ class Service:
             self._disk,
             fresh,
             settings.computer_name,
-            settings.engine.limits(),
+            settings.bulk.added_to(settings.engine.limits()),
             settings.store.host_settings(),
         )
         section = settings.exchange

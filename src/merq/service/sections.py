@@ -10,13 +10,14 @@ them is never out of range. Not in here: how they are read (`settings`).
 from __future__ import annotations
 
 import dataclasses
+import math
 import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from merq.engine.limits import Limits
+from merq.engine.limits import LEASE_S, STAGE_KEEP_S, Limits
 from merq.errors import SettingsError
 from merq.host import HostSettings
 from merq.host.host import BALLAST_BYTES
@@ -236,6 +237,33 @@ class EngineSettings:
             machine_quota=self.machine_quota_kb,
             memory_bytes=self.memory_bytes,
             disk_reserve_bytes=self.disk_reserve_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkSettings:
+    """Reading and writing in batches, as data pipelines do."""
+
+    lease_s: float = setting(
+        float(LEASE_S),
+        Seconds(1, DAY_S),
+        "So long after it was heard of last nobody else may read for a group of consumers. Then "
+        "another reader may take over.",
+    )
+    stage_keep_s: float = setting(
+        float(STAGE_KEEP_S),
+        Seconds(60, 365 * DAY_S),
+        "So long messages that were written wait to be published. Then they are dropped: who wrote "
+        "them is thought dead.",
+    )
+
+    def __post_init__(self) -> None:
+        check(self, "bulk.")
+
+    def added_to(self, limits: Limits) -> Limits:
+        """What the engine takes, in whole seconds."""
+        return dataclasses.replace(
+            limits, lease_s=math.ceil(self.lease_s), stage_keep_s=math.ceil(self.stage_keep_s)
         )
 
 

@@ -23,6 +23,7 @@ from merq.errors import SettingsError
 from merq.service.exchanging import ExchangeSection
 from merq.service.kinds import Address, Computer, File, Kind, Seconds, Switch, WrongValue
 from merq.service.sections import (
+    BulkSettings,
     EngineSettings,
     LimitSettings,
     ListenSettings,
@@ -38,6 +39,7 @@ from merq.service.sections import (
 from merq.service.sources import Given, from_environment, from_file, from_flags, variable_of
 
 __all__ = [
+    "BulkSettings",
     "Described",
     "EngineSettings",
     "ExchangeSection",
@@ -64,6 +66,7 @@ SECTIONS: Final[Mapping[str, type[Any]]] = {
     "exchange": ExchangeSection,
     "limits": LimitSettings,
     "engine": EngineSettings,
+    "bulk": BulkSettings,
     "store": StoreSettings,
     "log": LogSettings,
     "retry": RetrySettings,
@@ -105,6 +108,7 @@ class ServiceSettings:
     exchange: ExchangeSection = field(default_factory=ExchangeSection)
     limits: LimitSettings = field(default_factory=LimitSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
+    bulk: BulkSettings = field(default_factory=BulkSettings)
     store: StoreSettings = field(default_factory=StoreSettings)
     log: LogSettings = field(default_factory=LogSettings)
     retry: RetrySettings = field(default_factory=RetrySettings)

@@ -399,7 +399,7 @@ class World:
         self.sync()
         return self.lookup_ids(number)[-len(bodies) :]
 
-    def digest(self) -> object:
+    def digest(self) -> tuple[object, ...]:
         """Everything that can be seen of the state, to compare it with another moment."""
         state = self.engine.state
         queues = {

@@ -13,6 +13,7 @@ from merq.engine.limits import Limits
 from merq.errors import SettingsError
 from merq.host import HostSettings
 from merq.service.settings import (
+    BulkSettings,
     Described,
     EngineSettings,
     LimitSettings,
@@ -53,6 +54,17 @@ def test_without_any_settings_only_this_user_is_served_over_a_unix_socket() -> N
     assert settings.computer_name == socket.gethostname().partition(".")[0]
     assert settings.stop_s == 5
     assert settings.warnings == ()
+
+
+def test_reading_and_writing_in_batches_has_its_times_in_whole_seconds() -> None:
+    settings = load_settings(
+        None, {}, {"MERQ_BULK_LEASE_S": "1.5 s", "MERQ_BULK_STAGE_KEEP_S": "2 d"}
+    )
+    limits = settings.bulk.added_to(settings.engine.limits())
+    assert (limits.lease_s, limits.stage_keep_s) == (2, 2 * 86400)
+    assert BulkSettings().added_to(Limits()) == Limits()
+    (fault,) = faults(environment={"MERQ_BULK_LEASE_S": "0.5 s"})
+    assert "MERQ_BULK_LEASE_S is '0.5 s'" in fault
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.1.1")

@@ -214,6 +214,7 @@ class Whereabouts(Enum):
 
     WAITING = "waiting to be received"
     LOCKED = "being received"
+    RESERVED = "reserved by a group of consumers"
     LEAVING = "on its way out"
     OUTGOING = "waiting to be sent"
     TRANSMITTED = "transmitted, and not acknowledged"
@@ -222,6 +223,7 @@ class Whereabouts(Enum):
     JOURNAL = "in the journal"
     DEAD_LETTER = "in a dead-letter queue"
     UNSENT = "in a transaction that has not committed"
+    STAGED = "written, and not published"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
