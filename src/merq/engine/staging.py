@@ -148,6 +148,8 @@ class Stages:
                 sequence_number=before + 1,
                 previous_sequence_number=before,
                 identifier=stage.number & _IDENTIFIER_MASK,
+                # Which one is the first is known when the stages are published.
+                is_first=False,
             )
             headers = transaction_headers(place, [False] * len(views), is_last=False)
             done = [
