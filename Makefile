@@ -19,7 +19,7 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup test check tests wheel compiled run bench fuzz soak lock docs clean
+.PHONY: help setup test check tests spark wheel compiled run bench fuzz soak lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,9 +36,9 @@ $(VENV)/.ready: requirements/test.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# The tests wait more than they work: the compiled build is made meanwhile.
+# The tests wait more than they work: the compiled build is made, and Spark is tested, meanwhile.
 test: check
-	@$(MAKE) --no-print-directory --jobs=2 tests wheel
+	@$(MAKE) --no-print-directory --jobs=3 tests spark wheel
 	$(BIN)/python tools/compiled.py check
 
 check: setup
@@ -49,7 +49,11 @@ check: setup
 	$(BIN)/python tools/conformance check
 
 tests: setup
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --ignore=tests/spark
+
+# One session for all of them, so one process.
+spark: setup
+	$(BIN)/python -m pytest --quiet tests/spark
 
 wheel: setup
 	$(BIN)/python tools/compiled.py build

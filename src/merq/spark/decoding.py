@@ -91,7 +91,11 @@ class Frame:
             place = self._behind_name(place, flags >> 16 & 7)
         place = place + np.where(flags & _CONNECTOR, 16, 0)
         self._transaction_at = place
-        place = place + np.where(flags & _TRANSACTION, 20, 0)
+        is_there = flags & _TRANSACTION != 0
+        if is_there.any():
+            # [MS-MQMQ] 2.2.20.5: the first bit says that a connector's GUID follows.
+            own = self._u8[np.where(is_there, place, at)]
+            place = place + np.where(is_there, np.where(own & 1, 36, 20), 0)
         if (flags & _SECURITY).any():
             place = self._behind_security(place, flags & _SECURITY != 0)
         self._properties_at = place
@@ -244,11 +248,11 @@ class Frame:
         data = self._data
         starts, ends = self._body_at.tolist(), (self._body_at + self._body_sizes).tolist()
         for row in rows.tolist():
-            try:
-                texts[row] = str(decode_body(int(kinds[row]), bytes(data[starts[row] : ends[row]])))
-                texts[row].encode("utf-8")  # type: ignore[union-attr]
-            except (MerqError, UnicodeError):
-                texts[row] = None
+            found = decode_body(int(kinds[row]), bytes(data[starts[row] : ends[row]]))
+            # Bytes are what it gives if they are no text; half a pair of surrogates is none either.
+            if isinstance(found, str) and _readable(found) == found:
+                texts[row] = found
+            else:
                 malformed.append(row)
         return pa.array(texts, pa.string()), malformed
 
@@ -310,7 +314,8 @@ class Frame:
         for row in np.flatnonzero(rows).tolist():
             at = int(self._at[row])
             packet = bytes(data[at : at + int(self._sizes[row])])
-            found[row] = read(ReceivedMessage(Delivered(packet, 0, 0, 0))) or None
+            value = read(ReceivedMessage(Delivered(packet, 0, 0, 0)))
+            found[row] = (_readable(value) if isinstance(value, str) else value) or None
         return pa.array(found, kind)
 
     def _response_queues(self) -> Array:
@@ -341,6 +346,11 @@ def _timestamps(seconds: Array) -> Array:
 
 def _text(data: bytes) -> str:
     return data.decode("utf-16-le", "replace")
+
+
+def _readable(text: str) -> str:
+    """Arrow's text cannot have half a pair of surrogates, which MSMQ's can."""
+    return text if text.isascii() else _text(text.encode("utf-16-le", "surrogatepass"))
 
 
 def class_name(number: int) -> str:

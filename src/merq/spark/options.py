@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias, TypeVar
@@ -22,6 +23,10 @@ POLL_S: Final = 1.0
 
 PARTITIONS_MAX: Final = 10_000
 """The most that `minPartitions` can be."""
+
+PRIORITY_MAX: Final = 7
+TIME_MAX: Final = 0xFFFFFFFF
+"""The last second that messages can tell."""
 
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _FALSE: Final = frozenset({"false", "0", "no"})
@@ -172,7 +177,7 @@ def read_options(options: Mapping[str, str]) -> Options:
         poll_s=reading.take("pollSeconds", POLL_S, _seconds),
         writer=reading.take("writer", "", _text),
         properties=tuple(
-            (name, reading.take(name, None, _reader_of(kind)))
+            (name, reading.take(name, None, _reader_of(name, kind)))
             for name, kind in PROPERTIES.items()
             if name.lower() in {each.lower() for each in options}
         ),
@@ -250,17 +255,20 @@ def _truth(text: str) -> bool:
 
 def _time(text: str) -> int:
     """Seconds since 1970, also written as milliseconds or as a date in ISO 8601."""
-    if text.isdigit():
+    seconds = -1
+    if text.isdecimal():
         number = int(text)
-        return number // 1000 if number > 0xFFFFFFFF else number
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
+        seconds = number // 1000 if number > TIME_MAX else number
+    else:
+        with suppress(ValueError):
+            found = datetime.fromisoformat(text)
+            seconds = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    if not 0 <= seconds <= TIME_MAX:
         raise BadOption(
             f"{text!r} was found; milliseconds since 1970 or a time such as 2026-01-31T12:00:00Z "
             "belongs there"
-        ) from None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+        )
+    return seconds
 
 
 def _offsets(text: str) -> str | Offsets:
@@ -271,12 +279,14 @@ def _offsets(text: str) -> str | Offsets:
         found = json.loads(text)
     except ValueError:
         raise BadOption(wanted) from None
-    if not isinstance(found, dict) or not all(type(each) is int for each in found.values()):
+    if not isinstance(found, dict) or not all(
+        type(each) is int and each >= -2 for each in found.values()
+    ):
         raise BadOption(wanted)
     return {name.lower(): number for name, number in found.items()}
 
 
-def _reader_of(kind: type) -> Callable[[str], Any]:
+def _reader_of(name: str, kind: type) -> Callable[[str], Any]:
     if kind is int:
-        return _number(0, 0xFFFFFFFF)
+        return _number(0, PRIORITY_MAX if name == "priority" else 0xFFFFFFFF)
     return _truth if kind is bool else _text

@@ -92,6 +92,11 @@ def read_part(part: Part, names: Sequence[str], mode: str, filters: Filters) -> 
             yield batch.select(list(names))
 
 
+def named(batches: Iterator[Any], names: Sequence[str]) -> Iterator[Any]:
+    """Batches whose columns are called what the user calls them: he may write `Label`."""
+    return (batch.rename_columns(names) for batch in batches)
+
+
 def split(place: Place, after: int, upto: int, messages: int, partitions: int) -> list[Part]:
     """Numbers as parts of about the same size."""
     count = max(1, min(partitions, messages // PARTITION_MESSAGES_MIN, upto - after))
@@ -139,6 +144,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options: Options = read_options(options)
         self._names = columns_of(schema)
+        self._shown = schema.names
         self._filters = Filters(())
         setattr(self, "pushFilters", _Pushing(self))  # noqa: B010 - it is no method, see there
 
@@ -175,4 +181,5 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a part."""
         assert isinstance(partition, Part)
-        return read_part(partition, self._names, self._options.mode, self._filters)
+        found = read_part(partition, self._names, self._options.mode, self._filters)
+        return named(found, self._shown)

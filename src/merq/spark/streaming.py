@@ -29,14 +29,15 @@ from merq.hresult import HResult
 from merq.model.reservations import RangeReport
 from merq.spark.filtering import Filters
 from merq.spark.managers import Place, places
-from merq.spark.options import RECEIVE, Offsets, Options, read_options
-from merq.spark.reading import Part, bound, columns_of, read_part, split
+from merq.spark.options import EARLIEST, RECEIVE, Offsets, Options, read_options
+from merq.spark.reading import Part, bound, columns_of, named, read_part, split
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 RANGE_MESSAGES: Final = 8192
-"""Messages that are reserved at once; the queue manager serves others in between."""
+RANGE_BYTES: Final = 64 << 20
+"""What is reserved at once; the queue manager serves others in between."""
 
 BATCH_MESSAGES_MAX: Final = 4_000_000
 """The most that one micro-batch takes of a queue."""
@@ -59,6 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options: Options = read_options(options)
         self._names = columns_of(schema)
+        self._shown = schema.names
         self._owner = str(uuid4())
         self._upto: Offsets | None = None
         self._places: list[Place] = []
@@ -83,9 +85,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 known = [
                     each
                     for each in bulk.claims()
-                    if each.group == self._options.group and place.title.endswith(each.queue[1:])
+                    if each.group == self._options.group
+                    and place.title.lower().endswith(each.queue[1:].lower())
                 ]
-                start = max(start, known[0].acknowledged) if known else start
+                # Spark asks again if its first batch is to be run again, and must hear the same:
+                # where a group has begun counts more than what would be the beginning now.
+                start = known[0].acknowledged if known else start
             found[place.title] = start
         return found
 
@@ -153,15 +158,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _reserve(self, place: Place, after: int, upto: int, most: int, most_bytes: int) -> int:
         bulk, queue = place.access.manager().bulk, place.queue()
         size = 0
-        floor = self._floor(place)
+        # A new group leaves alone what came before, unless it is to begin with the first there is:
+        # then it also reads what comes back from somebody's aborted transaction.
+        is_earliest = self._options.starting == EARLIEST and not self._options.since
+        floor = 0 if is_earliest else after
         while most > 0 and (not most_bytes or size < most_bytes):
+            wanted = min(most, RANGE_MESSAGES)
+            wanted_bytes = min(most_bytes - size, RANGE_BYTES) if most_bytes else RANGE_BYTES
             found = bulk.reserve(
                 queue,
                 self._options.group,
                 self._owner,
                 after,
-                most=min(most, RANGE_MESSAGES),
-                most_bytes=most_bytes - size if most_bytes else 64 << 20,
+                most=wanted,
+                most_bytes=wanted_bytes,
                 upto=upto,
                 floor=floor,
             )
@@ -170,16 +180,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             after = found.end
             most -= found.messages
             size += found.size
+            # The next message did not fit; a range has one in any case, so none is begun for it.
+            if most_bytes and wanted_bytes < RANGE_BYTES and found.messages < wanted:
+                break
         return after
-
-    def _floor(self, place: Place) -> int:
-        """What a new group leaves alone, because it is to begin later."""
-        options = self._options
-        if options.starting == "earliest" and not options.since:
-            return 0
-        span = place.access.manager().bulk.span(place.queue(), options.since)
-        start = bound(options.starting, place.title, span.first, span.last)
-        return max(start, span.first - 1) if options.since else start
 
     def _take_over(self, start: Offsets) -> None:
         """Acknowledges; whoever read for the group before may have to be thought dead first."""
@@ -210,6 +214,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if place.title not in end:
                 continue
             after, upto = start.get(place.title, 0), end[place.title]
+            if upto < after and self._options.fail_on_loss:
+                raise DataLoss(
+                    f"a batch of {place.title} that ends at {upto} is to be read again, and would "
+                    f"begin at {after} now: what it had is gone, or the query began with the "
+                    "latest. Begin with a new checkpoint, or set failOnDataLoss to false"
+                )
             if upto <= after:
                 continue
             if self._options.read_mode == RECEIVE:
@@ -240,7 +250,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a part."""
         assert isinstance(partition, Part)
-        return read_part(partition, self._names, self._options.mode, Filters(()))
+        found = read_part(partition, self._names, self._options.mode, Filters(()))
+        return named(found, self._shown)
 
     def stop(self) -> None:
         """The query has ended: another may read for the group at once."""

@@ -8,6 +8,7 @@ batch: a batch that Spark tries again finds that it was published, and is not se
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,7 @@ from pyspark.sql.datasource import (
 
 from merq.client.bulk import Stage
 from merq.client.packets import Packer
+from merq.errors import MerqError
 from merq.host.allocating import keep_freed_memory
 from merq.spark.managers import Access, accesses, title
 from merq.spark.options import BadOption, Options, read_options
@@ -97,10 +99,14 @@ class _Writing:
     def _write(self, batches: Iterator[pa.RecordBatch], writer: str, batch: int) -> Written:
         keep_freed_memory()
         task = _Task(self._access, self._options, self._columns, writer, batch)
-        with task.handover:
-            for each in batches:
-                task.take(each)
-            return task.done()
+        try:
+            with task.handover:
+                for each in batches:
+                    task.take(each)
+                return task.done()
+        except BaseException:
+            task.give_up()
+            raise
 
 
 def _checked(schema: StructType) -> tuple[str, ...]:
@@ -113,6 +119,8 @@ def _checked(schema: StructType) -> tuple[str, ...]:
         found = each.dataType.simpleString()
         if found != wanted and not (name == "app_tag" and found == "int"):
             raise BadOption(f"column {each.name} is {found}; it has to be {wanted}")
+        if name in names:
+            raise BadOption(f"there is more than one column {name}, if case does not matter")
         names.append(name)
     if "body" not in names and "value" not in names:
         raise BadOption(
@@ -148,6 +156,8 @@ class _Task:
 
     def take(self, batch: pa.RecordBatch) -> None:
         """Writes rows."""
+        # Spark's names of columns are the same in any case.
+        batch = batch.rename_columns([name.lower() for name in batch.schema.names])
         for start in range(0, batch.num_rows, ROWS):
             some = batch.slice(start, ROWS)
             if "queue" in self._columns and not self._default:
@@ -174,6 +184,12 @@ class _Task:
             found = self._stages[name] = stage, Packer(destination)
         return found
 
+    def give_up(self) -> None:
+        """Nothing is left of it; what cannot be dropped now is swept later."""
+        for stage, _ in self._stages.values():
+            with suppress(MerqError):
+                self._manager.bulk.drop_stage(stage.number)
+
     def done(self) -> Written:
         """What the driver has to know, when all of it is on the disk."""
         self.handover.finish()
@@ -191,10 +207,11 @@ def _publish(messages: list[WriterCommitMessage | None]) -> None:
 
 
 def _drop(messages: list[WriterCommitMessage | None]) -> None:
+    """All parts of a batch go, those too of tasks that did not live to tell."""
     for each in messages:
         if isinstance(each, Written):
-            for number in each.stages:
-                each.access.manager().bulk.drop_stage(number)
+            each.access.manager().bulk.drop(each.writer, each.batch)
+            return
 
 
 class BatchWriter(_Writing, DataSourceArrowWriter):
@@ -212,9 +229,9 @@ class BatchWriter(_Writing, DataSourceArrowWriter):
         """All tasks are done: their rows become messages."""
         _publish(messages)
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """The job failed: nothing is left of it."""
-        _drop(messages)
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
+        """The job failed: nothing is left of it, whatever its tasks could tell."""
+        self._access.manager().bulk.drop(self._writer, 0)
 
 
 class StreamWriter(_Writing, DataSourceStreamArrowWriter):
