@@ -29,7 +29,7 @@ def main(server: str, url: str, source: str, target: str, folder: Path) -> None:
             .trigger(availableNow=True)
             .start()
         )
-        is_over = query.awaitTermination(60)
+        is_over = query.awaitTermination(120)
         more = spark.range(1).selectExpr("'written' as value")
         more.write.format("msmq").options(url=url, queue=target).mode("append").save()
         print(json.dumps({"kind": type(spark).__module__, "read": read, "over": is_over}))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from merq.spark.options import Offsets
 
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 120.0
 """How long a query may take that should take seconds."""
 
 

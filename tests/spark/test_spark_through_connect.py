@@ -17,7 +17,7 @@ from spark.driving_readers import new_queue
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 PROGRAM = Path(__file__).with_name("connect_program.py")
 
 
