@@ -1,5 +1,5 @@
 # make test    sets everything up and passes all checks
-# make run     sets everything up and runs a queue manager with sample queues in ./data, until Ctrl-C
+# make run     sets everything up and runs a queue manager with samples and a pipeline, until Ctrl-C
 # make bench   measures, in ratios, the plain and the compiled build
 # make fuzz    fuzzes the codec and the sessions for SECONDS each (default 60)
 # make soak    COUNT messages (default 1000000) between two services that are cut off and killed
@@ -19,7 +19,7 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup test check tests spark wheel compiled run bench fuzz soak lock docs clean
+.PHONY: help setup java perhaps-java test check tests spark wheel compiled run bench fuzz soak lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -48,11 +48,18 @@ check: setup
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/conformance check
 
+# Spark's tests need a Java; without one, `make run` shows everything but the data pipeline.
+java: setup
+	@$(BIN)/python tools/java.py
+
+perhaps-java: setup
+	@$(BIN)/python tools/java.py || true
+
 tests: setup
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --ignore=tests/spark
 
 # One session for all of them, so one process.
-spark: setup
+spark: setup java
 	$(BIN)/python -m pytest --quiet tests/spark
 
 wheel: setup
@@ -61,8 +68,8 @@ wheel: setup
 compiled: setup
 	$(BIN)/python tools/compiled.py test
 
-run: setup
-	@$(BIN)/merq demo --data data
+run: setup perhaps-java
+	@$(BIN)/merq demo --data data --lake data/lake
 
 $(PEERS)/.ready: requirements/bench.lock $(VENV)/.ready
 	@rm -rf $(PEERS)

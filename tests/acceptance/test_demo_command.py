@@ -126,9 +126,10 @@ def test_messages_of_others_in_the_sample_queues_stay(tmp_path: Path) -> None:
         assert running.end(signal.SIGINT) == 0
 
 
-@pytest.mark.parametrize("words", ["An order", "An offer"])
+@pytest.mark.parametrize("words", ["An order", "An offer", "its way into a table"])
 def test_it_can_be_stopped_before_everything_is_shown(tmp_path: Path, words: str) -> None:
-    with demo(tmp_path) as running:
+    options = ("--lake", "data/lake") if "table" in words else ()
+    with demo(tmp_path, *options) as running:
         running.read_until(words)
         assert running.end(signal.SIGINT) == 0
     assert "Traceback" not in running.said
@@ -159,4 +160,5 @@ def test_a_queue_of_that_name_that_is_another_kind_ends_it_with_a_reason(tmp_pat
 
 def test_make_run_is_this_command() -> None:
     text = (ROOT / "Makefile").read_text("utf-8")
-    assert re.search(r"^run: setup\n\t@\$\(BIN\)/merq demo --data data$", text, re.MULTILINE)
+    line = r"^run: setup .*\n\t@\$\(BIN\)/merq demo --data data --lake data/lake$"
+    assert re.search(line, text, re.MULTILINE)

@@ -17,6 +17,8 @@ from kit.pages import ROOT, blocks_of, has_shape, steps_of, terminal_in
 MERQ = Path(sys.executable).parent / "merq"
 README = ROOT / "README.md"
 PATIENCE_S = 60
+SPARK_S = 180
+"""Spark takes long to start where others are busy too."""
 
 EXAMPLES = {
     "async_pipeline": ["900 of 1000 readings make sense; their sum is 450000", "0 messages are"],
@@ -47,8 +49,8 @@ def test_the_readme_s_terminals_print_what_it_shows(tmp_path: Path) -> None:
     assert run.command == "make run"
     said = tmp_path / "said.txt"
     with terminal_in(tmp_path) as terminal:
-        terminal.start(f"merq demo --data data --name alpha > {said.name}")
-        deadline = time.monotonic() + PATIENCE_S
+        terminal.start(f"merq demo --data data --lake data/lake --name alpha > {said.name}")
+        deadline = time.monotonic() + SPARK_S
         while "Serving until" not in said.read_text("utf-8"):
             assert time.monotonic() < deadline, said.read_text("utf-8")
             time.sleep(0.05)
@@ -58,6 +60,9 @@ def test_the_readme_s_terminals_print_what_it_shows(tmp_path: Path) -> None:
         terminal.run(second.text)
         (program,) = blocks_of(README, "python")
         assert terminal.python(program.text) == "order 3 three candles\n"
+    # The pipeline was ended with it, and cleanly.
+    log = (tmp_path / "data" / "lake.log").read_text("utf-8")
+    assert "Stopped; started again with the same name it goes on from here." in log, log
 
 
 def test_every_example_is_known_here() -> None:
@@ -102,7 +107,7 @@ def test_an_example_uses_the_service_that_it_is_told_of(tmp_path: Path) -> None:
 def test_make_run_ends_with_its_signal_and_leaves_nothing_running(tmp_path: Path) -> None:
     """The Makefile's line, with `make` in front, as somebody in a terminal ends it."""
     with terminal_in(tmp_path) as terminal:
-        found = re.search(r"^run: setup\n(\t.*)$", makefile(), re.MULTILINE)
+        found = re.search(r"^run: setup .*\n(\t.*)$", makefile(), re.MULTILINE)
         assert found
         (tmp_path / "Makefile").write_text(f"run:\n{found[1]}\n", encoding="utf-8")
         said = tmp_path / "said.txt"
@@ -110,7 +115,8 @@ def test_make_run_ends_with_its_signal_and_leaves_nothing_running(tmp_path: Path
             process = subprocess.Popen(
                 ["make", "run", "BIN=.venv/bin"],  # noqa: S607
                 cwd=tmp_path,
-                env=terminal.environment,
+                # Without Java all else is shown; with it, the README's terminals show everything.
+                env=terminal.environment | {"JAVA_HOME": str(tmp_path)},
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
@@ -124,6 +130,7 @@ def test_make_run_ends_with_its_signal_and_leaves_nothing_running(tmp_path: Path
         finally:
             os.killpg(process.pid, signal.SIGINT)
             process.wait(PATIENCE_S)
+    assert "not now: JAVA_HOME is" in said.read_text("utf-8")
     assert "Stopped." in said.read_text("utf-8")
     assert not (tmp_path / "data" / "merq.sock").exists()
 

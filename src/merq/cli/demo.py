@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 import merq
+from merq.cli.demo_lake import DemoLake
 from merq.cli.queue_names import path_name_of
 from merq.cli.rendering import count
 from merq.cli.why import story_of
@@ -74,7 +75,12 @@ SAMPLES: Final = (ORDERS, INVOICES, ADMIN)
     help="The folder that holds the messages; ./data by default.",
 )
 @click.option("--name", help="The computer name of the queue manager; the host's by default.")
-def demo(data: Path | None, name: str | None) -> None:
+@click.option(
+    "--lake",
+    type=click.Path(path_type=Path),
+    help="Also archives what was received from orders into this folder, with Spark.",
+)
+def demo(data: Path | None, name: str | None, lake: Path | None) -> None:
     """Runs a queue manager with sample queues, sends and receives a few messages, and serves.
 
     The queues are orders, invoices and admin. Those that are there already stay as they are, and so
@@ -84,6 +90,7 @@ def demo(data: Path | None, name: str | None) -> None:
     \b
     merq demo
     merq demo --data ./trial --name alpha
+    merq demo --lake ./data/lake
     """
     # What only this command and `merq serve` need takes a while to import.
     from merq.service.logs import open_log  # noqa: PLC0415
@@ -95,22 +102,33 @@ def demo(data: Path | None, name: str | None) -> None:
     quiet = {"MERQ_LOG_LEVEL": "warning", "MERQ_EXCHANGE_LISTEN": "false"}
     settings = load_settings(None, flags, quiet | dict(os.environ))
     with open_log(settings.log):
-        asyncio.run(_run(settings))
+        asyncio.run(_run(settings, lake))
     click.echo(f"\nStopped. What was recoverable is in the folder {settings.data}.")
 
 
-async def _run(settings: ServiceSettings) -> None:
-    """The service, and beside it the proof."""
+async def _run(settings: ServiceSettings, lake: Path | None) -> None:
+    """The service, and beside it the proof and the archive."""
+    archive = None if lake is None else DemoLake(lake, settings.socket_path)
+    try:
+        await _serve(settings, archive)
+    finally:
+        if archive is not None:
+            await asyncio.to_thread(archive.stop)
+
+
+async def _serve(settings: ServiceSettings, archive: DemoLake | None) -> None:
     from merq.service.daemon import Service  # noqa: PLC0415
 
     service = Service(settings)
     serving = asyncio.create_task(service.run(retry=False))
+    if archive is not None:
+        serving.add_done_callback(lambda _: archive.abandon())
     starting = asyncio.create_task(service.wait_until_running())
     await asyncio.wait((serving, starting), return_when=asyncio.FIRST_COMPLETED)
     starting.cancel()
     try:
         if not serving.done():
-            await asyncio.to_thread(_show, settings)
+            await asyncio.to_thread(_show, settings, archive)
     except (MerqError, click.ClickException, OSError) as wrong:
         # Who stops the service before everything was shown has done nothing wrong.
         if not _is_gone(wrong):
@@ -128,18 +146,26 @@ def _is_gone(wrong: Exception) -> bool:
     )
 
 
-def _show(settings: ServiceSettings) -> None:
+def _show(settings: ServiceSettings, archive: DemoLake | None) -> None:
     """Everything that is said, from the first line to the last before it just serves."""
     with merq.connect(f"unix:{settings.socket_path}", reconnect_s=RECONNECT_S) as manager:
         click.echo(f"Queue manager {manager.name} runs. Its data is in the folder {settings.data}.")
         click.echo(_prepare(manager))
+        # Spark takes some seconds to start; meanwhile there is something to see.
+        obstacle = archive.start() if archive is not None else ""
         click.echo("\n1. An order, sent in one transaction and received in another:")
-        _tell(_order(manager))
+        order, line = _order(manager)
+        _tell(line)
         click.echo("\n2. An invoice whose sender wants to know; the queue admin was told:")
         _tell(*_invoice(manager))
         click.echo(f"\n3. An offer that nobody takes within {EXPIRES_S} s; merq why tells:")
         offer, *story = _offer(manager)
         _tell(offer, *story)
+    if archive is not None:
+        click.echo(
+            "\n4. The order on its way into a table; Spark starts for that, which takes a while:"
+        )
+        _tell(*([f"not now: {obstacle}."] if obstacle else archive.wait_for(order)))
     click.echo("\nTry in another terminal:")
     for line in _next_steps(settings.data, offer):
         click.echo(f"  {line}")
@@ -171,13 +197,14 @@ def _tell(*lines: str) -> None:
         click.echo(f"   {line}")
 
 
-def _order(manager: Manager) -> str:
+def _order(manager: Manager) -> tuple[str, str]:
+    """Its identifier, and what is to be told of it."""
     orders = manager.queue(path_name_of(ORDERS.name))
     with manager.transaction() as tx:
         message_id = orders.send("two tins of tea", label="sample order", tx=tx)
     with manager.transaction() as tx:
         message = orders.receive_by_id(message_id, tx=tx)
-    return f"{message.id} “{message.label}”: {message.body!r}"
+    return message_id, f"{message.id} “{message.label}”: {message.body!r}"
 
 
 def _invoice(manager: Manager) -> list[str]:

@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "online": ("merq.cli.connectivity", "online"),
     "outgoing": ("merq.cli.outgoing", "outgoing"),
     "peek": ("merq.cli.receiving", "peek"),
+    "pipeline": ("merq.cli.pipeline", "pipeline"),
     "queue": ("merq.cli.queues", "queue"),
     "receive": ("merq.cli.receiving", "receive"),
     "reservations": ("merq.cli.reservations", "reservations"),
@@ -83,6 +84,7 @@ def merq() -> None:
     merq decode capture.pcapng          what two queue managers said to each other
     merq names explain 'DIRECT=OS:a\\b'  what a name means, part by part
     merq store check DIR                whether a store is what was written
+    merq pipeline list                  data pipelines on Spark
     """
 
 
