@@ -15,20 +15,18 @@ from hypothesis import strategies as st
 
 from kit.messages import packets
 from kit.vectors import frame, session
-from merq.cli.captured import CapturedPackets
-from merq.cli.decode import Rejoined, form_of
-from merq.cli.main import merq
-from merq.cli.packets import (
-    PROBE_SIZE,
+from merq.capture.captured import CapturedPackets
+from merq.capture.packets import (
     Decoded,
     Finding,
     PacketStream,
     PingRoles,
     Undecoded,
     decode_packet,
-    from_hex,
-    from_raw,
 )
+from merq.cli.decode import Rejoined, form_of
+from merq.cli.main import merq
+from merq.cli.packets import PROBE_SIZE, from_hex, from_raw
 from merq.cli.shapes import as_json, as_text, as_tree
 from merq.cli.terminal import terminal
 from merq.wire.reader import TraceNode

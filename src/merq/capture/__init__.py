@@ -2,7 +2,9 @@
 
 `files` finds frames in a file (`pcap`, `pcapng` over `source`), `frames` finds TCP and UDP in a
 frame, `streams` puts the bytes of connections in order (`reassembly` does it for one direction),
-and `reading` is the way through all of them. Nothing here opens a file or knows an MSMQ packet.
+and `reading` is the way through all of them. None of these knows an MSMQ packet: `packets` finds
+them in bytes, `captured` in a capture, and `records` makes plain values of them. Nothing here opens
+a file.
 """
 
 from merq.capture.events import (

@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from merq.capture import PING_UDP_PORT, SESSION_TCP_PORT, is_capture
-from merq.cli.captured import CapturedPackets
-from merq.cli.packets import (
-    PROBE_SIZE,
-    Decoded,
-    Finding,
-    Undecoded,
-    from_hex,
-    from_raw,
-    looks_like_text,
-)
+from merq.capture.captured import CapturedPackets
+from merq.capture.packets import Decoded, Finding, Undecoded
+from merq.cli.packets import PROBE_SIZE, from_hex, from_raw, looks_like_text
 from merq.cli.shapes import as_json, as_text, as_tree
 from merq.cli.terminal import terminal
 

@@ -73,6 +73,7 @@ class Options:
         fail_on_loss: A stream fails if messages that it was to read are gone.
         poll_s: How long a stream waits for messages before it tells Spark that there are none.
         writer: The name under which batches are remembered; the query's identifier by default.
+        batch: Which batch of that writer a job writes; for `foreachBatch`, which is told it.
         properties: What messages are like that are written, where no column says it.
     """
 
@@ -96,6 +97,7 @@ class Options:
     fail_on_loss: bool = True
     poll_s: float = POLL_S
     writer: str = ""
+    batch: int = 0
     properties: tuple[tuple[str, Any], ...] = ()
 
 
@@ -176,6 +178,7 @@ def read_options(options: Mapping[str, str]) -> Options:
         fail_on_loss=reading.take("failOnDataLoss", default=True, read=_truth),
         poll_s=reading.take("pollSeconds", POLL_S, _seconds),
         writer=reading.take("writer", "", _text),
+        batch=reading.take("batch", 0, _number(0, 1 << 50)),
         properties=tuple(
             (name, reading.take(name, None, _reader_of(name, kind)))
             for name, kind in PROPERTIES.items()
@@ -183,6 +186,8 @@ def read_options(options: Mapping[str, str]) -> Options:
         ),
     )
     reading.finish(KNOWN)
+    if found.batch and not found.writer:
+        raise BadOption("option batch is set, and writer is not: a batch is one of a writer's")
     if found.read_mode == RECEIVE and not found.group:
         raise BadOption(
             "option readMode is receive, and consumerGroup is not set: it is the name under which "
@@ -195,7 +200,7 @@ KNOWN: Final = {
     "url", "token", "tlsCa", "tlsCert", "tlsKey", "queue", "queues", "queuePattern", "columns",
     "mode", "readMode", "consumerGroup", "startingOffsets", "endingOffsets", "startingTimestamp",
     "maxMessagesPerTrigger", "maxBytesPerTrigger", "minPartitions", "failOnDataLoss",
-    "pollSeconds", "writer", *PROPERTIES,
+    "pollSeconds", "writer", "batch", *PROPERTIES,
 }  # fmt: skip
 """All options."""
 

@@ -223,7 +223,7 @@ class BatchWriter(_Writing, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Writes the rows of a task."""
-        return self._write(iterator, self._writer, 0)
+        return self._write(iterator, self._writer, self._options.batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks are done: their rows become messages."""

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from kit.vectors import frame
-from merq.cli.packets import (
+from merq.capture.packets import (
     Decoded,
     Finding,
     Origin,

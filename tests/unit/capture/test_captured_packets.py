@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from kit.vectors import frame, session
-from merq.cli.captured import CapturedPackets
-from merq.cli.packets import Decoded, Finding, Origin, PacketStream, PingRoles, Undecoded
+from merq.capture.captured import CapturedPackets
+from merq.capture.packets import Decoded, Finding, Origin, PacketStream, PingRoles, Undecoded
 from unit.capture.building_captures import (
     ACK,
     CLIENT,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from merq.capture import Capture, CaptureEvent, Chunk, Closed, Datagram, Direction, Gap
-from merq.cli.packets import (
+from merq.capture.events import CaptureEvent, Chunk, Closed, Datagram, Direction, Gap
+from merq.capture.packets import (
     Decoded,
     Finding,
     Origin,
@@ -16,6 +16,7 @@ from merq.cli.packets import (
     read_ping,
     undecoded,
 )
+from merq.capture.reading import Capture
 from merq.errors import CaptureError, WireError
 from merq.wire.reader import TraceNode
 

@@ -1,0 +1,359 @@
+"""Triage of what could not be delivered, across queue managers, and sending it again.
+
+Without `requeue` the dead-letter queues are only looked at. What is written:
+
+* `counts`, a table of Parquet: messages by reason, destination, sender and hour;
+* `requeue`, a list of all of them as CSV or JSON; a copy of it is cut down to those to be sent
+  again;
+* a page with charts and sample bodies.
+
+With `requeue`, the messages of such a list are sent again to where it says, and leave the
+dead-letter queue. A transactional one is received and sent in one transaction: exactly once. Others
+are held while they are sent: if this program dies in between, the one that was under way may be
+sent a second time when the list is worked off again. Those that are gone are counted as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as sql
+
+from merq.client.asking import by_lookup
+from merq.client.manager import Manager
+from merq.client.messages import Message, ReceivedMessage
+from merq.client.queues import Queue
+from merq.errors import MerqError, MessageQueueError
+from merq.hresult import HResult
+from merq.model.body import TypedBytes
+from merq.model.message_class import MessageClass
+from merq.model.selecting import Seek
+from merq.spark.fleet import (
+    DEAD_LETTERS,
+    Member,
+    members,
+    name_of,
+    read,
+    split,
+    text_columns,
+    tuples,
+    union,
+)
+from merq.spark.flows.running import FlowFailed, Progress, Summary, failing
+from merq.spark.pages.charts import bars, columns
+from merq.spark.pages.page import Page, page_path
+
+NAME: Final = "deadletters"
+SUMMARY: Final = "Shows why messages died, across queue managers, and sends them again."
+
+GROUPS_SHOWN_MAX: Final = 200
+"""Reasons, queues, senders that a page shows."""
+
+HOURS_SHOWN_MAX: Final = 24 * 31
+SAMPLES_SHOWN_MAX: Final = 100
+FAILURES_NAMED_MAX: Final = 20
+"""So many messages that could not be sent again are named."""
+
+PROGRESS_MESSAGES: Final = 100
+"""So often it is told how far requeuing is."""
+
+_COLUMNS: Final = (
+    *("queue", "message_id", "lookup_id", "class", "destination", "source_qm", "arrived_time"),
+    *("label", "body", "value"),
+)
+_LISTED: Final = ("url", "queue", "lookup_id", "message_id", "class", "destination", "label")
+_CSV: Final = {"header": "true", "quote": '"', "escape": '"', "multiLine": "true"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What to look at, and what becomes of it.
+
+    Attributes:
+        url: Queue managers; the one of this computer if none is named.
+        token: Who the client is, for TCP.
+        tls_ca: The certificate of the authority to trust, for TLS.
+        tls_cert: The client's certificate.
+        tls_key: Its key.
+        queue: Queues beside the system's that applications use as dead-letter queues of their own;
+            all queue managers have to have them.
+        since: Only what came then or later, such as 2026-01-31T12:00:00Z; all if it is empty.
+        output: The folder for the tables, the list and the page.
+        report: The page's file, if it is to be elsewhere.
+        samples: Bodies that are shown for each reason and destination.
+        sample_bytes: How much of a body is shown.
+        list_format: What the list is written as and read as: csv or json.
+        requeue: A list, a file or a folder, whose messages are sent again; nothing else is done
+            then.
+    """
+
+    url: tuple[str, ...] = ()
+    token: str = ""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    queue: tuple[str, ...] = ()
+    since: str = ""
+    output: str = "deadletters"
+    report: str = ""
+    samples: int = 3
+    sample_bytes: int = 200
+    list_format: Literal["csv", "json"] = "csv"
+    requeue: str = ""
+
+
+def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
+    """Looks at dead letters, or sends some again.
+
+    Raises:
+        FlowFailed: Spark could not do it.
+        MessageQueueError: A queue manager does not answer.
+    """
+    if settings.requeue:
+        return _requeue(spark, settings, progress)
+    page = page_path(settings.report, settings.output)
+    fleet = members(settings)
+    progress.say(f"looking at the dead letters of {', '.join(each.name for each in fleet)}")
+    with failing("dead letters"):
+        letters = _letters(spark, settings, fleet)
+        counts = _counts(spark, settings, letters, fleet)
+        _write_list(settings, letters)
+        samples = _samples(settings, letters)
+        figures, lines = _written(settings, counts, samples, page)
+    return Summary(figures=figures, lines=lines)
+
+
+def _letters(spark: SparkSession, settings: Settings, fleet: Sequence[Member]) -> DataFrame:
+    since = {"startingTimestamp": settings.since} if settings.since else {}
+    frames = [
+        read(spark, settings, each, (*DEAD_LETTERS, *split(settings.queue)), _COLUMNS, **since)
+        for each in fleet
+    ]
+    return union(spark, frames, "")
+
+
+def _counts(
+    spark: SparkSession, settings: Settings, letters: DataFrame, fleet: Sequence[Member]
+) -> DataFrame:
+    """By everything that matters; written, so that it is counted once."""
+    place = f"{settings.output}/counts"
+    letters.groupBy(
+        "manager",
+        sql.col("class").alias("reason"),
+        "destination",
+        name_of(sql.col("source_qm"), fleet).alias("sender"),
+        sql.date_trunc("hour", "arrived_time").alias("hour"),
+    ).agg(sql.count("*").alias("messages")).write.mode("overwrite").parquet(place)
+    return spark.read.parquet(place)
+
+
+def _write_list(settings: Settings, letters: DataFrame) -> None:
+    writer = letters.select(*_LISTED).write.mode("overwrite")
+    place = f"{settings.output}/requeue"
+    if settings.list_format == "csv":
+        writer.options(**_CSV).csv(place)
+    else:
+        writer.json(place)
+
+
+def _samples(settings: Settings, letters: DataFrame) -> list[Row]:
+    """The newest of each reason and destination."""
+    if settings.samples < 1:
+        return []
+    newest = Window.partitionBy("class", "destination").orderBy(sql.col("arrived_time").desc())
+    size = settings.sample_bytes
+    return (
+        letters.select(
+            "class",
+            "destination",
+            "queue",
+            "message_id",
+            "label",
+            "arrived_time",
+            sql.substring("body", 1, size).alias("body"),
+            sql.substring("value", 1, size).alias("value"),
+            sql.row_number().over(newest).alias("rank"),
+        )
+        .where(sql.col("rank") <= settings.samples)
+        .orderBy("class", "destination", "rank")
+        .limit(SAMPLES_SHOWN_MAX)
+        .collect()
+    )
+
+
+def _written(
+    settings: Settings, counts: DataFrame, samples: Sequence[Row], path: Any
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The page, and what is told at the end."""
+    by = {name: _by(counts, name) for name in ("reason", "destination", "sender", "manager")}
+    total = sum(number for _, number in by["manager"])
+    hours = counts.groupBy("hour").agg(sql.sum("messages")).orderBy(sql.col("hour").desc())
+    page = Page("Dead letters", datetime.now(UTC))
+    page.figures(
+        {"messages": total, **{name: len(rows) for name, rows in by.items() if name != "manager"}}
+    )
+    page.chart(bars("By reason", [(_meaning(name), number) for name, number in by["reason"]]))
+    page.chart(bars("By destination", by["destination"]))
+    page.chart(bars("By sender", by["sender"]))
+    page.chart(bars("By queue manager that keeps them", by["manager"]))
+    shown = [(f"{hour:%m-%d %H:00}", number) for hour, number in tuples(hours, HOURS_SHOWN_MAX)]
+    page.chart(columns("By hour, UTC", shown[::-1]))
+    page.heading("Samples")
+    page.table(
+        ("reason", "destination", "message", "label", "arrived", "body"),
+        [
+            (
+                each["class"],
+                each.destination,
+                each.message_id,
+                each.label,
+                each.arrived_time,
+                _body(each),
+            )
+            for each in samples
+        ],
+    )
+    page.heading("Sending them again")
+    page.text(
+        f"The list is in {settings.output}/requeue. Cut it down to what is to be sent again, and "
+        "run this flow with requeue set to the file."
+    )
+    page.write(path)
+    lines = [f"{total:,} dead letters; the page is {path}, the list {settings.output}/requeue"]
+    lines += [f"{number:,}  {_meaning(name)}" for name, number in by["reason"]]
+    figures = {
+        "messages": total,
+        "reasons": dict(by["reason"]),
+        "destinations": dict(by["destination"]),
+        "page": str(path),
+    }
+    return figures, tuple(lines)
+
+
+def _by(counts: DataFrame, name: str) -> list[tuple[str, int]]:
+    rows = counts.groupBy(name).agg(sql.sum("messages").alias("messages"))
+    found = tuples(rows.orderBy(sql.col("messages").desc(), name), GROUPS_SHOWN_MAX)
+    return [("not said" if value is None else str(value), number) for value, number in found]
+
+
+def _meaning(name: str) -> str:
+    known = MessageClass.__members__.get(name)
+    return name if known is None else f"{known.meaning} ({name})"
+
+
+def _body(sample: Row) -> str:
+    """What of a body can be shown."""
+    if sample["value"] is not None:
+        return str(sample["value"])
+    data = bytes(sample.body or b"")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.hex(" ")
+    return text if text.isprintable() else data.hex(" ")
+
+
+# Sending again.
+
+
+class _Gone(Exception):
+    """The message is not where the list says."""
+
+
+def _requeue(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
+    """Sends the messages of a list again, one by one, in its order."""
+    fleet = {each.access.url: each for each in members(settings)}
+    with failing("the list"):
+        rows = _read_list(spark, settings)
+        total = rows.count()
+        sent = gone = 0
+        failures: list[str] = []
+        failed = 0
+        for done, row in enumerate(rows.toLocalIterator(), 1):
+            try:
+                _send_again(fleet, row)
+                sent += 1
+            except _Gone:
+                gone += 1
+            except MerqError as wrong:
+                failed += 1
+                if len(failures) < FAILURES_NAMED_MAX:
+                    failures.append(f"{row.message_id}: {wrong}")
+            if done % PROGRESS_MESSAGES == 0 or done == total:
+                progress.step("sent again", done, total)
+    lines = [f"{sent:,} of {total:,} messages sent again, {gone:,} were gone, {failed:,} failed"]
+    figures = {"listed": total, "sent": sent, "gone": gone, "failed": failed}
+    return Summary(figures=figures, lines=(*lines, *failures))
+
+
+def _read_list(spark: SparkSession, settings: Settings) -> DataFrame:
+    reader = spark.read.schema(text_columns(*_LISTED))
+    if settings.list_format == "csv":
+        found = reader.options(**_CSV, enforceSchema="false").csv(settings.requeue)
+    else:
+        found = reader.json(settings.requeue)
+    return found.where(sql.col("lookup_id").isNotNull())
+
+
+def _send_again(fleet: dict[str, Member], row: Row) -> None:
+    member = fleet.get(row.url or "")
+    if member is None:
+        raise FlowFailed(
+            f"the list has the queue manager {row.url}, which url does not name; it names "
+            f"{', '.join(fleet)}"
+        )
+    if not row.destination:
+        raise FlowFailed("the list does not say its destination: write a format name there")
+    manager = member.access.manager()
+    queue = manager.queue(row.queue)
+    lookup_id = int(row.lookup_id)
+    try:
+        is_transactional = queue.peek_by_lookup_id(lookup_id).transactional
+        if is_transactional:
+            _in_transaction(manager, queue, lookup_id, row)
+        else:
+            with queue.hold(timeout=0, selection=by_lookup(lookup_id, Seek.CURRENT)) as found:
+                manager.send(row.destination, again(_checked(found[0], row)))
+    except MessageQueueError as wrong:
+        if wrong.code == HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+            raise _Gone from wrong
+        raise
+
+
+def _in_transaction(manager: Manager, queue: Queue, lookup_id: int, row: Row) -> None:
+    with manager.transaction() as tx:
+        found = queue.receive_by_lookup_id(lookup_id, tx=tx)
+        manager.send(row.destination, again(_checked(found, row)), tx=tx)
+
+
+def _checked(message: ReceivedMessage, row: Row) -> ReceivedMessage:
+    if message.id != row.message_id:
+        raise FlowFailed(
+            f"{row.queue} has {message.id} at {row.lookup_id}: the list is of another time or "
+            "another queue manager"
+        )
+    return message
+
+
+def again(message: ReceivedMessage) -> Message:
+    """The same message, to be sent once more."""
+    return Message(
+        body=TypedBytes(message.body_type, message.body_bytes),
+        label=message.label,
+        priority=0 if message.transactional else message.priority,
+        recoverable=message.recoverable,
+        time_to_reach_queue=message.time_to_reach_queue,
+        time_to_be_received=message.time_to_be_received,
+        journal=message.journal,
+        dead_letter=message.dead_letter,
+        acknowledge=message.acknowledge if message.admin_queue else 0,
+        admin_queue=message.admin_queue,
+        response_queue=message.response_queue,
+        correlation_id=message.correlation_id,
+        app_specific=message.app_specific,
+        extension=message.extension,
+    )

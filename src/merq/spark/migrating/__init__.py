@@ -1,0 +1,1 @@
+"""Moving queues to other places: where messages go, and what was moved."""

@@ -1,0 +1,1 @@
+"""Pages that flows leave behind, and the charts on them."""
