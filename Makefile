@@ -19,7 +19,7 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup java perhaps-java test check tests wheel compiled run bench fuzz soak lock docs clean
+.PHONY: help setup java perhaps-java test check tests spark wheel compiled run bench fuzz soak lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,9 +36,9 @@ $(VENV)/.ready: requirements/test.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# The tests wait more than they work: the compiled build is made meanwhile.
+# The tests wait more than they work: the compiled build is made, and Spark is tested, meanwhile.
 test: check
-	@$(MAKE) --no-print-directory --jobs=2 tests wheel
+	@$(MAKE) --no-print-directory --jobs=3 tests spark wheel
 	$(BIN)/python tools/compiled.py check
 
 check: setup
@@ -48,6 +48,9 @@ check: setup
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/conformance check
 
+tests: setup java
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --ignore=tests/spark
+
 # Spark's tests need a Java; without one, `make run` shows everything but the data pipeline.
 java: setup
 	@$(BIN)/python tools/java.py
@@ -55,8 +58,9 @@ java: setup
 perhaps-java: setup
 	@$(BIN)/python tools/java.py || true
 
-tests: setup java
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+# One session for all of them, so one process.
+spark: setup java
+	$(BIN)/python -m pytest --quiet tests/spark
 
 wheel: setup
 	$(BIN)/python tools/compiled.py build
