@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from merq.model.message_class import MessageClass, describe_class
 from merq.protocol.application.reports import Whereabouts
 
 if TYPE_CHECKING:
+    from merq.service.daemon import Service
     from merq.service.settings import ServiceSettings
 
 EXPIRES_S: Final = 1
@@ -126,6 +128,8 @@ async def _serve(settings: ServiceSettings, archive: DemoLake | None) -> None:
     starting = asyncio.create_task(service.wait_until_running())
     await asyncio.wait((serving, starting), return_when=asyncio.FIRST_COMPLETED)
     starting.cancel()
+    if archive is not None and not serving.done():
+        _end_archive_first(archive, service)
     try:
         if not serving.done():
             await asyncio.to_thread(_show, settings, archive)
@@ -136,6 +140,23 @@ async def _serve(settings: ServiceSettings, archive: DemoLake | None) -> None:
             await serving
             raise
     await serving
+
+
+def _end_archive_first(archive: DemoLake, service: Service) -> None:
+    """Ctrl-C ends the archive and then the service, which it reads from; a second one both."""
+    ending: list[asyncio.Task[None]] = []
+
+    async def end() -> None:
+        await asyncio.to_thread(archive.stop)
+        service.stop()
+
+    def hear() -> None:
+        if ending:
+            service.stop()
+        ending.append(asyncio.create_task(end()))
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, hear)
 
 
 def _is_gone(wrong: Exception) -> bool:
