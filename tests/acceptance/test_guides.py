@@ -12,7 +12,7 @@ from kit.pages import ROOT, Block, blocks_of, has_shape, steps_of, terminal_in
 from merq.cli.main import merq
 
 GUIDES = ("asyncio", "clients", "embedded", "from-msmq", "from-rabbitmq", "quickstart")
-ELSEWHERE = ("commands", "testing")
+ELSEWHERE = ("commands", "spark", "testing")
 """What is run by tests of its own."""
 
 SERVE = "$ merq serve --name alpha 2> merq.log &\n"

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from random import Random
 
 from merq.engine.holdings import MEMORY
 from merq.engine.queue import Queue
 from merq.engine.staging import StageLabel
 from merq.host import Host
 from merq.model.queue import QueueKind
+from simulation import manager_world
 from simulation.bulk_ledger import BulkLedger
 from simulation.manager_history import SEQUENTIAL
 from simulation.manager_ledger import Doing, Sent, Unit
 from simulation.manager_running import NAME
-from simulation.manager_world import CRASHES, EMPHASES, LIVES_MAX, ManagerWorld
+from simulation.manager_world import EMPHASES, ManagerWorld
 
 GROUPS = ("red", "blue")
 OWNERS = ("one", "two")
@@ -303,23 +303,9 @@ class BulkWorld(ManagerWorld):
 
 def run_seed(seed: int) -> None:
     """Several lives with crashes at any time, opening included."""
-    world = BulkWorld(seed)
-    chance = Random(seed + 1)  # noqa: S311
-    for _ in range(chance.randint(1, LIVES_MAX)):
-        if chance.random() < 0.7:
-            world.disk.cut_power_in(chance.randint(0, chance.choice((40, 150, 500))))
-        world.live(chance.randint(10, STEPS))
-        world.crash(chance.choice(CRASHES))
-    world.finish()
+    manager_world.run_seed(seed, BulkWorld, STEPS, latest=500)
 
 
 def run_everywhere(seed: int, steps: int = 25) -> None:
     """One short life, interrupted at every operation of the disk."""
-    first = BulkWorld(seed)
-    first.live(steps)
-    for at in range(first.disk.operations):
-        world = BulkWorld(seed, disk_seed=seed * 1000 + at)
-        world.disk.cut_power_in(at)
-        world.live(steps)
-        world.crash(CRASHES[at % 2])
-        world.finish()
+    manager_world.run_everywhere(seed, steps, BulkWorld)

@@ -494,24 +494,33 @@ class ManagerWorld(WatchedManager):
         self.inspect()
 
 
-def run_seed(seed: int) -> None:
-    """Several lives with crashes at any time, opening included."""
-    world = ManagerWorld(seed)
+def run_seed(
+    seed: int, kind: type[ManagerWorld] = ManagerWorld, steps: int = STEPS_MAX, latest: int = 300
+) -> None:
+    """Several lives with crashes at any time, opening included.
+
+    Args:
+        seed: What happens.
+        kind: The world in which it does.
+        steps: How long a life is at most.
+        latest: The last operation of the disk at which the power is cut.
+    """
+    world = kind(seed)
     chance = Random(seed + 1)  # noqa: S311
     for _ in range(chance.randint(1, LIVES_MAX)):
         if chance.random() < 0.7:
-            world.disk.cut_power_in(chance.randint(0, chance.choice((40, 150, 300))))
-        world.live(chance.randint(10, STEPS_MAX))
+            world.disk.cut_power_in(chance.randint(0, chance.choice((40, 150, latest))))
+        world.live(chance.randint(10, steps))
         world.crash(chance.choice(CRASHES))
     world.finish()
 
 
-def run_everywhere(seed: int, steps: int = 25) -> None:
+def run_everywhere(seed: int, steps: int = 25, kind: type[ManagerWorld] = ManagerWorld) -> None:
     """One short life, interrupted at every operation of the disk."""
-    first = ManagerWorld(seed)
+    first = kind(seed)
     first.live(steps)
     for at in range(first.disk.operations):
-        world = ManagerWorld(seed, disk_seed=seed * 1000 + at)
+        world = kind(seed, disk_seed=seed * 1000 + at)
         world.disk.cut_power_in(at)
         world.live(steps)
         world.crash(CRASHES[at % 2])

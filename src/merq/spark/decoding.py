@@ -165,10 +165,6 @@ class Frame:
     def _sequences(self) -> Array:
         return pa.array((self._ids & np.uint64(SEQUENCE_MASK)).view(np.int64))
 
-    def sequences(self) -> Array:
-        """The order in which the messages came."""
-        return (self._ids & np.uint64(SEQUENCE_MASK)).view(np.int64)
-
     def _guid_texts(self) -> list[str]:
         """The queue managers that the messages are from; one alone if they are all from it."""
         heads = np.ndarray((len(self._u8) - 15,), "V16", self._data, strides=(1,))[self._at + 16]
