@@ -63,7 +63,7 @@ spark: setup java
 	$(BIN)/python -m pytest --quiet tests/spark
 
 wheel: setup
-	$(BIN)/python tools/compiled.py build
+	$(BIN)/python tools/compiled.py quick
 
 compiled: setup
 	$(BIN)/python tools/compiled.py test
