@@ -19,7 +19,7 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup java perhaps-java test check tests spark wheel compiled run bench fuzz soak lock docs clean
+.PHONY: help setup java perhaps-java test check tests spark compiled run bench fuzz soak lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -36,10 +36,9 @@ $(VENV)/.ready: requirements/test.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# The tests wait more than they work: the compiled build is made, and Spark is tested, meanwhile.
+# Tests wait more than they work: three at a time. Spark's, one by one in one session, go first.
 test: check
-	@$(MAKE) --no-print-directory --jobs=3 tests spark wheel
-	$(BIN)/python tools/compiled.py check
+	@$(MAKE) --no-print-directory --jobs=3 spark tests compiled
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -56,17 +55,14 @@ perhaps-java: setup
 	@$(BIN)/python tools/java.py || true
 
 tests: setup
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --ignore=tests/spark
+	nice $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --ignore=tests/spark
 
 # One session for all of them, so one process.
 spark: setup java
 	$(BIN)/python -m pytest --quiet tests/spark
 
-wheel: setup
-	$(BIN)/python tools/compiled.py quick
-
 compiled: setup
-	$(BIN)/python tools/compiled.py test
+	nice $(BIN)/python tools/compiled.py test
 
 run: setup perhaps-java
 	@$(BIN)/merq demo --data data --lake data/lake

@@ -1,9 +1,9 @@
-"""The optional compiled build: `python tools/compiled.py build|quick|check|test`.
+"""The optional compiled build: `python tools/compiled.py build|check|test`.
 
 Builds a wheel with mypyc from a copy of the sources, so that no compiled module stays beside them,
-and unpacks it to .build/compiled. `quick` does not optimise, which takes half the time. `check`
-runs the tests of the codec and of the engine over what was built: the same source must behave the
-same, compiled or not. `test` builds and checks.
+and unpacks it to .build/compiled. `check` runs the tests of the codec and of the engine over it:
+the same source must behave the same, compiled or not. `test` builds without optimising, which takes
+half the time, and checks.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _check_modules(environment: dict[str, str]) -> None:
 
 def main() -> int:
     """Builds, and tests if asked to."""
-    if sys.argv[1:] not in (["build"], ["quick"], ["check"], ["test"]):
+    if sys.argv[1:] not in (["build"], ["check"], ["test"]):
         print(__doc__, file=sys.stderr)
         return 2
     if compiler() is None:
@@ -102,8 +102,8 @@ def main() -> int:
         return 0
     try:
         if sys.argv[1] != "check":
-            build(optimised=sys.argv[1] != "quick")
-        if sys.argv[1] in {"check", "test"}:
+            build(optimised=sys.argv[1] == "build")
+        if sys.argv[1] != "build":
             test()
     except subprocess.CalledProcessError as failed:
         return failed.returncode
