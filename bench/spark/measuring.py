@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import statistics
 import threading
@@ -13,13 +14,19 @@ from typing import Any
 
 import merq
 
-BODY = b"x" * 1024
+BODY_BYTES = 1024
 BATCH = 2000
+BATCHES_KEPT = 10
+"""So many different batches there are; then they come again, too far apart to be compressed."""
+
 SETTLED_S_MAX = 60.0
 PAUSE_S = 0.002
 """Between two messages of the client that sends meanwhile."""
 
-QUEUE, TARGET, LATENCY = (rf".\private$\{name}" for name in ("rows", "target", "latency"))
+QUIET_S = 2.0
+QUEUE, TARGET, LATENCY, BESIDE = (
+    rf".\private$\{name}" for name in ("rows", "target", "latency", "beside")
+)
 
 Figures = dict[str, float]
 
@@ -27,15 +34,22 @@ Figures = dict[str, float]
 def filled(manager: merq.Manager, count: int) -> None:
     """The queues, one of them with so many messages."""
     queue = manager.create_queue(QUEUE)
-    manager.create_queue(TARGET)
-    manager.create_queue(LATENCY)
+    for name in (TARGET, LATENCY, BESIDE):
+        manager.create_queue(name)
     fill(queue, count)
+
+
+def bodies(seed: int) -> list[bytes]:
+    """Bodies, all different, that shrink to half of it if they are compressed, as texts do."""
+    source = random.Random(seed)  # noqa: S311 - no secrets
+    return [source.randbytes(BODY_BYTES // 2).hex().encode() for _ in range(BATCH)]
 
 
 def fill(queue: merq.Queue, count: int) -> None:
     """Puts messages into a queue."""
-    for _ in range(count // BATCH):
-        queue.send_many([BODY] * BATCH, recoverable=True)
+    batches = [bodies(seed) for seed in range(BATCHES_KEPT)]
+    for number in range(count // BATCH):
+        queue.send_many(batches[number % BATCHES_KEPT], recoverable=True)
 
 
 def rate(count: int, work: Callable[[], object]) -> float:
@@ -153,13 +167,25 @@ class Session:
     def disturbance(self, manager: merq.Manager) -> Figures:
         """What a client that sends meanwhile notices."""
         found = {}
-        with sending(manager) as quiet:
-            time.sleep(2.0)
-        found["send, alone"] = _p99(quiet)
-        with sending(manager) as busy:
+        with sending(manager) as took:
+            time.sleep(QUIET_S)
+        found["send, alone"] = _p99(took)
+        rows = self._spark.read.parquet(str(self._folder / "rows.parquet"))
+        # The same work of Spark's on the same cores, of which the queue manager knows nothing.
+        with sending(manager) as took:
+            for _ in range(2):
+                rows.write.format("noop").mode("overwrite").save()
+                rows.write.mode("overwrite").parquet(str(self._folder / "copy.parquet"))
+        found["send, beside Parquet"] = _p99(took)
+        with sending(manager) as took:
             for _ in range(2):
                 self._source(self._spark.read).write.format("noop").mode("overwrite").save()
-        found["send, while it is read"] = _p99(busy)
+        found["send, beside reading"] = _p99(took)
+        sink = rows.select("body").write.format("msmq").option("url", self._url)
+        with sending(manager) as took:
+            sink.option("queue", TARGET).mode("append").save()
+        found["send, beside writing"] = _p99(took)
+        manager.queue(TARGET).purge()
         return found
 
 
@@ -168,12 +194,13 @@ def sending(manager: merq.Manager) -> Iterator[list[float]]:
     """A client that sends recoverable messages, one after the other; gives how long each took."""
     took: list[float] = []
     over = threading.Event()
-    queue = manager.queue(TARGET)
+    queue = manager.queue(BESIDE)
+    (body, *_) = bodies(0)
 
     def send() -> None:
         while not over.is_set():
             start = time.perf_counter()
-            queue.send(BODY, recoverable=True)
+            queue.send(body, recoverable=True)
             took.append(time.perf_counter() - start)
             time.sleep(PAUSE_S)
 
@@ -184,6 +211,7 @@ def sending(manager: merq.Manager) -> Iterator[list[float]]:
     finally:
         over.set()
         thread.join()
+        queue.purge()
 
 
 def _p99(took: list[float]) -> float:
