@@ -12,7 +12,7 @@ from kit.pages import ROOT, Block, blocks_of, has_shape, steps_of, terminal_in
 from merq.cli.main import merq
 
 GUIDES = ("asyncio", "clients", "embedded", "from-msmq", "from-rabbitmq", "quickstart")
-ELSEWHERE = ("commands", "spark", "testing")
+ELSEWHERE = ("commands", "pipelines", "spark", "testing")
 """What is run by tests of its own."""
 
 SERVE = "$ merq serve --name alpha 2> merq.log &\n"
@@ -87,12 +87,12 @@ def commands_of(path: Path) -> list[str]:
         for step in steps_of(block.text)
         if re.match(r"(\.venv/bin/)?merq ", step.command)
     ]
-    found += [
-        line
+    lines = [
+        line.removeprefix("$ ")
         for block in shell_blocks(path)
-        for line in block.text.splitlines()
-        if line.startswith(("merq ", ".venv/bin/merq "))
+        for line in block.text.replace("\\\n", "").splitlines()
     ]
+    found += [line for line in lines if line.startswith(("merq ", ".venv/bin/merq "))]
     text = re.sub(r"^```.*?^```$", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     found += re.findall(r"`(merq [a-z][^`\n]*)`", text)
     return [re.split(r"[|#&>]", re.sub(r"^\S*merq ", "", each))[0] for each in found]

@@ -65,6 +65,12 @@ def blocks_of(page: Path, *languages: str) -> list[Block]:
     ]
 
 
+def program_of(page: Path, place: str, actual: str) -> str:
+    """The one program of a page that has to do with a place, which is elsewhere here."""
+    (found,) = [each.text for each in blocks_of(page, "python") if f'"{place}' in each.text]
+    return found.replace(f'"{place}', f'"{actual}')
+
+
 def steps_of(session: str) -> list[Step]:
     """The commands of a session; one that goes on over several lines ends them with a backslash."""
     steps: list[Step] = []

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from acceptance.service_process import ServiceProcess, serving
+from kit.pages import ROOT, program_of
 from merq.client.manager import Manager
 from merq.client.queues import Queue
 from merq.errors import MessageQueueError
@@ -61,6 +62,8 @@ def test_messages_come_into_the_lake_once_by_day_and_queue_and_stay_in_their_que
     first = archive(spark, alpha, lake, queue=(name_of(queue),), columns=("label",))
     assert first.figures["messages"] == 3
     assert "app_tag" not in read_lake(spark, str(lake)).columns
+    shown = program_of(ROOT / "docs" / "guide" / "pipelines.md", "./lake", str(lake))
+    exec(shown, {"spark": spark})  # noqa: S102 - it is our own page
     forget_last_commit(lake)
     queue.send(5, label="later", app_specific=8)
     second = archive(spark, alpha, lake, queue=(name_of(queue),), columns=("label,app_tag",))

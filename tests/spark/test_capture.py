@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from kit.pages import ROOT, program_of
 from kit.vectors import frame
 from merq.spark.flows.capture import Settings, captures, run
 from merq.spark.flows.running import Quiet
@@ -53,6 +54,8 @@ def test_packets_of_many_files_become_one_table(spark: SparkSession, tmp_path: P
     settings = Settings(input=(str(tmp_path / "captures"),), output=str(tmp_path / "out"))
     summary = run(spark, settings, Quiet())
     assert summary.figures["files"] == 4
+    shown = program_of(ROOT / "docs" / "guide" / "pipelines.md", "captured", settings.output)
+    exec(shown, {"spark": spark})  # noqa: S102 - it is our own page
     table = spark.read.parquet(f"{settings.output}/packets")
     whole = table.where(table["file"].endswith("one.pcap")).orderBy("number").collect()
     by_kind = {row["packet"]: row for row in whole}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from acceptance.service_process import ServiceProcess, serving
 from merq.client.manager import Manager
 from merq.errors import MessageQueueError
 from merq.spark.flows.deadletters import Settings, run
-from merq.spark.flows.running import Quiet
+from merq.spark.flows.running import FlowFailed, Quiet
+from merq.spark.options import BadOption
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -150,6 +152,22 @@ def test_what_a_list_names_is_sent_again_and_leaves_the_dead_letter_queue(
         assert len(two.queue(r".\system$;DEADLETTER")) == 2
     summary = run(spark, again, Quiet())
     assert dict(summary.figures) == {"listed": 6, "sent": 0, "gone": 5, "failed": 1}
+
+
+def test_what_is_wrong_is_told_in_a_sentence(
+    spark: SparkSession, fleet: list[ServiceProcess], tmp_path: Path
+) -> None:
+    settings = Settings(url=(fleet[0].url,), output=str(tmp_path))
+    with pytest.raises(MessageQueueError, match=r"private\$\\nope"):
+        run(spark, replace(settings, queue=("nope",)), Quiet())
+    with pytest.raises(
+        BadOption, match="since: 'yesterday' was found; milliseconds since 1970 or a time"
+    ):
+        run(spark, replace(settings, since="yesterday"), Quiet())
+    path = tmp_path / "other.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(FlowFailed, match=r"the list .*other\.csv, which has to have url, queue"):
+        run(spark, replace(settings, requeue=str(path)), Quiet())
 
 
 def test_a_list_of_json_can_be_used_as_well(

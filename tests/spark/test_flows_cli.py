@@ -74,6 +74,9 @@ def run_sample(spark: Any, settings: Sample, progress: Progress) -> Summary:
         spark: None.
         settings: Some.
         progress: None.
+
+    Raises:
+        AssertionError: Somebody runs it.
     """
     raise AssertionError("nobody runs it")
 
@@ -112,6 +115,8 @@ def test_what_the_docstring_says_is_the_help() -> None:
     done = CliRunner().invoke(command_of(SAMPLE), ["--help"])
     assert "How many.  [default: 3]" in done.output
     assert "Args:" not in done.output
+    assert "Raises:" not in done.output
+    assert "A queue; again and again. May be given again." in done.output
     assert "  merq pipeline run sample --lake L\n  merq pipeline run sample --lake M" in done.output
 
 
@@ -124,6 +129,9 @@ def test_every_setting_of_every_flow_is_explained(name: str) -> None:
     done = CliRunner().invoke(merq, ["pipeline", "run", name, "--help"])
     assert done.exit_code == 0, done.output
     assert "--master" in done.output
+    assert f"merq pipeline run {name} --" in done.output, "an example teaches best"
+    assert "Raises:" not in done.output
+    assert ("[MERQ_URL]" in done.output) == ("url" in flow.settings.__dataclass_fields__)
 
 
 def test_the_list_has_all_of_them() -> None:
@@ -190,6 +198,12 @@ def test_the_reason_of_a_failure_is_the_sentence_of_ours_within() -> None:
     assert reason_of(Exception("[BAD] No such column;\n'Filter x\n")) == "[BAD] No such column"
     other = 'Traceback:\n  File "y"\nValueError: 3 is none\n at java'
     assert reason_of(Exception(other)) == "ValueError: 3 is none"
+    bare = '[PYTHON] In the worker: Traceback:\n  File "z"\nAssertionError\n SQLSTATE: 38000\n'
+    assert reason_of(Exception(bare)) == "AssertionError"
+    java = (
+        "An error occurred while calling o1.f.\n: java.lang.IllegalStateException: closed\n\tat x"
+    )
+    assert reason_of(Exception(java)) == "java.lang.IllegalStateException: closed"
 
 
 class Query:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -119,6 +120,23 @@ def test_a_batch_that_failed_after_it_was_sent_is_not_sent_twice(
     summary = run(spark, replace(settings, keep_id="extension"), Quiet())
     assert (summary.figures["moved"], summary.figures["exact"]) == (1, True)
     assert len(goal) == 9
+
+
+def test_what_is_wrong_is_told_in_a_sentence(
+    spark: SparkSession, alpha: ServiceProcess, name: str, tmp_path: Path
+) -> None:
+    settings = Settings(url=alpha.url, queue=name, target="x", output=str(tmp_path), to="rabbitmq")
+    with pytest.raises(MessageQueueError, match="nowhere"):
+        run(spark, replace(settings, queue="nowhere"), Quiet())
+    with pytest.raises(BadOption, match="target_url is host; amqp://user:password@host"):
+        run(spark, replace(settings, target_url="http://user:secret@host"), Quiet())
+    # Nobody listens on a port that is kept from listening.
+    with socket.socket() as kept:
+        kept.bind(("127.0.0.1", 0))
+        url = f"amqp://user:secret@127.0.0.1:{kept.getsockname()[1]}/"
+        with pytest.raises(FlowFailed, match="is it running there") as wrong:
+            run(spark, replace(settings, target_url=url), Quiet())
+    assert "secret" not in str(wrong.value)
 
 
 def test_a_queue_is_not_moved_to_itself(

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from acceptance.service_process import wait_until
+from kit.pages import ROOT, program_of
 from kit.stations import Station, new_address, stations, wait_until_sent
 from merq.client.manager import Manager
 from merq.client.messages import ACKNOWLEDGE_ARRIVAL, ACKNOWLEDGE_RECEIVE
@@ -160,6 +161,8 @@ def test_every_message_between_queue_managers_is_accounted_for(
         output=str(tmp_path / "out"),
     )
     summary = run(spark, settings, Quiet())
+    shown = program_of(ROOT / "docs" / "guide" / "pipelines.md", "reconciled", settings.output)
+    exec(shown, {"spark": spark})  # noqa: S102 - it is our own page
     rows = spark.read.parquet(f"{settings.output}/messages").collect()
     several = [row for row in rows if row["message_id"] == ids["several"]]
     assert sorted(row["waits_in"] for row in several) == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,7 +24,7 @@ def test_the_guide_does_what_it_says(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (block,) = blocks_of(ROOT / "docs" / "guide" / "spark.md", "python")
+    block, within = blocks_of(ROOT / "docs" / "guide" / "spark.md", "python")
     text = block.text.replace("unix:/var/lib/merq/merq.sock", alpha.url)
     program = text.replace('"lake/', f'"{tmp_path}/lake/')
     assert program.count(alpha.url) == 1
@@ -32,7 +33,8 @@ def test_the_guide_does_what_it_says(
     replies = manager.create_queue(r".\private$\replies")
     orders.send_many(["tea", "milk"], label="new", recoverable=True)
     answers = spark.createDataFrame([("yes", "re: tea")], "value string, label string")
-    exec(program, {"spark": spark, "replies": answers})  # noqa: S102 - it is our own page
+    names: dict[str, Any] = {"spark": spark, "replies": answers}
+    exec(program, names)  # noqa: S102 - it is our own page
     for query in spark.streams.active:
         assert query.awaitTermination(PATIENCE_S)
     assert "|  new|    2|" in capsys.readouterr().out
@@ -40,3 +42,7 @@ def test_the_guide_does_what_it_says(
     assert [row["value"] for row in rows] == ["tea", "milk"]
     assert len(orders) == 0
     assert [(each.label, each.body) for each in replies.peek_all()] == [("re: tea", "yes")]
+    exec(within.text, names)  # noqa: S102
+    for _ in range(2):
+        names["send"](answers, 3)
+    assert len(replies) == 2

@@ -37,6 +37,14 @@ def test_a_queue_is_a_table_that_spark_finds_by_itself(
     assert len(queue) == 3
 
 
+def test_an_empty_queue_is_a_table_without_rows(
+    spark: SparkSession, alpha: ServiceProcess, manager: Manager
+) -> None:
+    """Spark makes up a part for a source that says that it has none."""
+    queue = new_queue(manager)
+    assert spark.read.format("msmq").option("url", alpha.url).load(queue.path_name).collect() == []
+
+
 def test_a_schema_of_ones_own_is_all_that_is_decoded(
     spark: SparkSession, alpha: ServiceProcess, manager: Manager
 ) -> None:

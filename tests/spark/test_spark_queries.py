@@ -115,6 +115,28 @@ def test_a_batch_that_was_written_but_not_committed_is_not_written_twice(
     assert [each for each in manager.bulk.stages() if each.queue == target.path_name] == []
 
 
+def test_jobs_of_a_named_writer_within_a_stream_are_the_stream_s_own(
+    spark: SparkSession, alpha: ServiceProcess, manager: Manager, tmp_path: Path
+) -> None:
+    """Another query, or the same with a new checkpoint, counts its batches from 0 as well."""
+    queue, target = new_queue(manager), new_queue(manager)
+    queue.send_many(["a", "b"])
+
+    def write(frame: DataFrame, number: int) -> None:
+        writer = frame.select("value").write.format("msmq").option("url", alpha.url)
+        writer = writer.option("queue", target.path_name).option("writer", target.path_name)
+        writer.option("batch", number).mode("append").save()
+
+    def write_twice(frame: DataFrame, number: int) -> None:
+        write(frame, number)
+        write(frame, number)
+
+    run_through(stream_of(spark, receiving(alpha, queue)), write_twice, tmp_path / "checkpoint")
+    assert bodies(target) == ["a", "b"]
+    write(spark.createDataFrame([("c",)], "value string"), 0)
+    assert bodies(target) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(
     "trigger",
     [{}, {"processingTime": "50 milliseconds"}, {"availableNow": True}],

@@ -271,6 +271,53 @@ def test_a_job_with_a_name_is_done_once(alpha: ServiceProcess, manager: Manager)
     assert not stages_for(manager, queue)
 
 
+def test_who_uses_a_name_twice_is_told_that_nothing_was_sent(
+    alpha: ServiceProcess, manager: Manager, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = new_queue(manager)
+    for _ in range(2):
+        assert not caplog.messages
+        writer = writer_to(alpha, queue, writer=queue.path_name, batch="4")
+        writer.commit([writer.write(rows(VALUE, ("a",), ("b",)))])
+    (said,) = caplog.messages
+    assert (
+        said
+        == f"batch 4 of writer {queue.path_name!r} was sent before: its 2 rows are not sent again"
+    )
+
+
+def test_an_aborted_job_of_a_later_batch_leaves_nothing(
+    alpha: ServiceProcess, manager: Manager
+) -> None:
+    queue = new_queue(manager)
+    for told in (True, False):
+        writer = writer_to(alpha, queue, writer=f"{queue.path_name} {told}", batch="7")
+        written = writer.write(rows(VALUE, ("a",)))
+        writer.abort([written if told else None])
+        assert not stages_for(manager, queue)
+
+
+@pytest.mark.parametrize("kind", [BatchWriter, StreamWriter])
+def test_with_a_new_checkpoint_the_batches_of_a_name_are_others(
+    kind: type[BatchWriter | StreamWriter],
+    alpha: ServiceProcess,
+    manager: Manager,
+    batch_number: dict[str, str],
+) -> None:
+    """Spark counts them from 0 again, and rows that are left out would be lost."""
+    queue = new_queue(manager)
+    options = {"url": alpha.url, "queue": queue.path_name, "writer": "w", "batch": "0"}
+    for query in ("first", "first", "second"):
+        batch_number["sql.streaming.queryId"] = f"{query} {queue.path_name}"
+        writer = kind(options, VALUE, overwrite=False)
+        written = writer.write(rows(VALUE, (query,)))
+        if isinstance(writer, StreamWriter):
+            writer.commit([written], 0)
+        else:
+            writer.commit([written])
+    assert bodies(queue) == ["first", "second"]
+
+
 def test_jobs_without_rows_send_nothing(alpha: ServiceProcess, manager: Manager) -> None:
     queue = new_queue(manager)
     writer = writer_to(alpha, queue)

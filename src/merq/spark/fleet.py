@@ -84,6 +84,20 @@ def options_of(reach: Reach) -> dict[str, str]:
     return {name: text for name, text in given.items() if text}
 
 
+def since_option(since: str) -> dict[str, str]:
+    """The option of the source that leaves out what came before a time; none if it is empty.
+
+    Raises:
+        BadOption: It is no time.
+    """
+    given = {"startingTimestamp": since} if since else {}
+    try:
+        read_options(given)
+    except BadOption as wrong:
+        raise BadOption(str(wrong).replace("option startingTimestamp", "since")) from wrong
+    return given
+
+
 def split(names: Iterable[str]) -> list[str]:
     """Names, each of which may be several that are separated by commas."""
     return [part.strip() for each in names for part in each.split(",") if part.strip()]

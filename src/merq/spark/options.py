@@ -72,7 +72,8 @@ class Options:
         partitions: Into how many parts a queue is split at least, if it has enough messages.
         fail_on_loss: A stream fails if messages that it was to read are gone.
         poll_s: How long a stream waits for messages before it tells Spark that there are none.
-        writer: The name under which batches are remembered; the query's identifier by default.
+        writer: The name under which batches are remembered, together with the query's identifier
+            within a stream; for a job by itself, the name under which it is done once.
         batch: Which batch of that writer a job writes; for `foreachBatch`, which is told it.
         properties: What messages are like that are written, where no column says it.
     """

@@ -179,7 +179,8 @@ class BatchReader(DataSourceReader):
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of a part."""
-        assert isinstance(partition, Part)
+        """The rows of a part; of none if Spark, told that there are no parts, makes up one."""
+        if not isinstance(partition, Part):
+            return iter(())
         found = read_part(partition, self._names, self._options.mode, self._filters)
         return named(found, self._shown)

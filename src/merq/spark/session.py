@@ -98,5 +98,8 @@ def spark_session(
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).disabled = True
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    # Failures are told in a sentence, on a terminal not behind a page of Java's; logs of a cluster
+    # have all of it.
+    usual = "OFF" if where and is_local(where) else "ERROR"
+    spark.sparkContext.setLogLevel((extra or {}).get("spark.log.level", usual))
     return spark

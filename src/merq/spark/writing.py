@@ -7,6 +7,7 @@ batch: a batch that Spark tries again finds that it was published, and is not se
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ from merq.spark.packing import pack_batch, properties_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+_LOG: Final = logging.getLogger(__name__)
 
 ROWS: Final = 2048
 """Messages that are handed to the queue manager at once."""
@@ -197,21 +200,44 @@ class _Task:
         return Written(self._access, self._writer, self._batch, stages, self._rows)
 
 
+def _of_stream(name: str) -> tuple[str, str | None]:
+    """A writer's name within the stream that this task is of, and the batch's number.
+
+    With a new checkpoint Spark counts batches from 0 again: under a name alone they would be taken
+    for those that were written before, and left out. A query's identifier lies in its checkpoint.
+    """
+    context = TaskContext.get()
+    query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
+    if context is None or query is None:
+        return name, None
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    return f"{name} of query {query}" if name else f"query {query}", batch
+
+
 def _publish(messages: list[WriterCommitMessage | None]) -> None:
     written = [each for each in messages if isinstance(each, Written)]
     if not written:
         return
     first = written[0]
     stages = [number for each in written for number in each.stages]
-    first.access.manager().bulk.publish(first.writer, first.batch, stages)
+    published = first.access.manager().bulk.publish(first.writer, first.batch, stages)
+    rows = sum(each.rows for each in written)
+    if rows and not published:
+        _LOG.warning(
+            "batch %d of writer %r was sent before: its %d rows are not sent again",
+            first.batch,
+            first.writer,
+            rows,
+        )
 
 
-def _drop(messages: list[WriterCommitMessage | None]) -> None:
-    """All parts of a batch go, those too of tasks that did not live to tell."""
+def _drop(messages: list[WriterCommitMessage | None]) -> bool:
+    """All parts of a batch go, those too of tasks that did not live to tell; if one did."""
     for each in messages:
         if isinstance(each, Written):
             each.access.manager().bulk.drop(each.writer, each.batch)
-            return
+            return True
+    return False
 
 
 class BatchWriter(_Writing, DataSourceArrowWriter):
@@ -223,15 +249,18 @@ class BatchWriter(_Writing, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Writes the rows of a task."""
-        return self._write(iterator, self._writer, self._options.batch)
+        # Within `foreachBatch` a job is one of a stream's.
+        writer = _of_stream(self._writer)[0] if self._options.writer else self._writer
+        return self._write(iterator, writer, self._options.batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks are done: their rows become messages."""
         _publish(messages)
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """The job failed: nothing is left of it, whatever its tasks could tell."""
-        self._access.manager().bulk.drop(self._writer, 0)
+        if not _drop(messages):
+            self._access.manager().bulk.drop(self._writer, self._options.batch)
 
 
 class StreamWriter(_Writing, DataSourceStreamArrowWriter):
@@ -239,15 +268,12 @@ class StreamWriter(_Writing, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Writes the rows of a task."""
-        context = TaskContext.get()
-        assert context is not None, "Spark runs this as a task"
-        query = context.getLocalProperty("sql.streaming.queryId")
-        batch = context.getLocalProperty("streaming.sql.batchId")
-        if query is None or batch is None:
+        writer, batch = _of_stream(self._options.writer)
+        if batch is None:
             raise BadOption(
                 "Spark does not say which query and batch this is: write streams with writeStream"
             )
-        return self._write(iterator, self._options.writer or f"query {query}", int(batch))
+        return self._write(iterator, writer, int(batch))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """All tasks are done: their rows become messages, unless they did before."""

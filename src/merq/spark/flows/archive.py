@@ -54,11 +54,10 @@ class Settings:
 
     Attributes:
         lake: The folder of the archive.
-        queue: A queue, such as orders, .\private$\orders or orders;JOURNAL; may be given again.
+        queue: A queue, such as orders, .\private$\orders or orders;JOURNAL.
         pattern: Queues by their path names with * and ?, such as private$\*.
-        url: A queue manager, unix:PATH or tls://HOST:PORT; may be given again, and each has the
-            queues.  [MERQ_URL]
-        token: For a queue manager that asks for one.  [MERQ_TOKEN]
+        url: A queue manager, unix:PATH or tls://HOST:PORT; each of several has the queues.
+        token: For a queue manager that asks for one.
         tls_ca: Certificates to trust.
         tls_cert: The client's own certificate.
         tls_key: The key of that.

@@ -84,10 +84,10 @@ class Settings:
     """Which captures, and where the table goes.
 
     Attributes:
-        input: Files and folders; of folders all captures, also in folders below.
+        input: A file, or a folder with all .pcap, .pcapng and .cap files in it and below.
         output: The folder in which the table is written, of Parquet, as `packets`.
-        tcp_port: The port of sessions.
-        ping_port: The UDP port of pings.
+        tcp_port: The TCP port of queue managers.
+        ping_port: The UDP port of their pings.
     """
 
     input: tuple[str, ...] = (".",)
@@ -97,7 +97,12 @@ class Settings:
 
 
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
-    """Decodes captures and writes their packets.
+    """Makes a table of the packets between queue managers that were captured into files.
+
+    Every packet is a row, with its message's id and label, and all of its fields as JSON; so is
+    every place that cannot be read, with the reason. Files are decoded side by side.
+
+    merq pipeline run capture --input ./pcaps --output ./captured
 
     Raises:
         BadOption: There are no captures.

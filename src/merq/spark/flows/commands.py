@@ -24,8 +24,14 @@ from merq.spark.flows.running import Flow, FlowFailed, Summary, failing, flow_na
 
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*)$")
 _OWN: Final = ("master", "quick", "conf", "as_json")
-_VARIABLES: Final = {"url": "MERQ_URL", "token": "MERQ_TOKEN"}
-"""What other commands take from the environment too."""
+_VARIABLES: Final = {
+    "url": "MERQ_URL",
+    "token": "MERQ_TOKEN",
+    "target_url": "MERQ_TARGET_URL",
+}
+"""What is taken from the environment too, where others do not see it as they see command lines."""
+
+_FOR_PROGRAMMERS: Final = re.compile(r"\n\n(?:Args|Returns|Raises|Yields):\n.*", re.DOTALL)
 
 
 class Terminal:
@@ -83,7 +89,12 @@ def descriptions_of(settings: type[Any]) -> dict[str, str]:
 
 def _option_of(field: dataclasses.Field[Any], hint: Any, text: str) -> click.Option:
     name = "--" + field.name.replace("_", "-")
-    given: dict[str, Any] = {"help": text, "envvar": _VARIABLES.get(field.name)}
+    variable = _VARIABLES.get(field.name)
+    if get_origin(hint) is tuple:
+        text += " May be given again."
+    if variable is not None:
+        text += f"  [{variable}]"
+    given: dict[str, Any] = {"help": text, "envvar": variable}
     if field.default is not dataclasses.MISSING:
         given["default"] = field.default
     elif field.default_factory is not dataclasses.MISSING:
@@ -95,7 +106,8 @@ def _option_of(field: dataclasses.Field[Any], hint: Any, text: str) -> click.Opt
     if hint is bool:
         return click.Option([f"{name}/--no-{name[2:]}"], show_default=True, **given)
     if get_origin(hint) is tuple:
-        return click.Option([name], multiple=True, type=str, **given)
+        shown = bool(given.get("default"))
+        return click.Option([name], multiple=True, type=str, show_default=shown, **given)
     if get_origin(hint) is Literal:
         kind: Any = click.Choice(list(get_args(hint)))
     elif hint is Path:
@@ -146,7 +158,7 @@ def command_of(flow: Flow) -> click.Command:
 
 def _help_of(flow: Flow) -> str:
     """What `run` says of itself, without what only programmers ask; examples keep their lines."""
-    text = (inspect.getdoc(flow.run) or flow.summary).partition("\n\nArgs:")[0]
+    text = _FOR_PROGRAMMERS.sub("", inspect.getdoc(flow.run) or flow.summary)
     parts = text.split("\n\n")
     return "\n\n".join(f"\b\n{each}" if each.startswith("merq ") else each for each in parts)
 

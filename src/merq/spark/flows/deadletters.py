@@ -38,6 +38,7 @@ from merq.spark.fleet import (
     members,
     name_of,
     read,
+    since_option,
     split,
     text_columns,
     tuples,
@@ -74,13 +75,13 @@ class Settings:
     """What to look at, and what becomes of it.
 
     Attributes:
-        url: Queue managers; the one of this computer if none is named.
-        token: Who the client is, for TCP.
-        tls_ca: The certificate of the authority to trust, for TLS.
-        tls_cert: The client's certificate.
-        tls_key: Its key.
-        queue: Queues beside the system's that applications use as dead-letter queues of their own;
-            all queue managers have to have them.
+        url: A queue manager, unix:PATH or tls://HOST:PORT; that of this computer by default.
+        token: For queue managers that ask for one.
+        tls_ca: Certificates to trust.
+        tls_cert: The client's own certificate.
+        tls_key: The key of that.
+        queue: A queue beside the system's that applications use as a dead-letter queue of their
+            own; all queue managers have to have it.
         since: Only what came then or later, such as 2026-01-31T12:00:00Z; all if it is empty.
         output: The folder for the tables, the list and the page.
         report: The page's file, if it is to be elsewhere.
@@ -107,7 +108,15 @@ class Settings:
 
 
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
-    """Looks at dead letters, or sends some again.
+    """Shows which messages could not be delivered, and why; sends those again that you choose.
+
+    Without --requeue nothing is changed: a page with charts and samples, a table of counts, and a
+    list of the messages go into the folder --output. Cut a copy of the list down to what is to be
+    sent again, correct destinations in it, and give it back by --requeue.
+
+    merq pipeline run deadletters --url unix:a/merq.sock --url unix:b/merq.sock
+    merq pipeline run deadletters --since 2026-01-31T12:00:00Z --output ./dead
+    merq pipeline run deadletters --requeue chosen.csv
 
     Raises:
         FlowFailed: Spark could not do it.
@@ -128,11 +137,13 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
 
 
 def _letters(spark: SparkSession, settings: Settings, fleet: Sequence[Member]) -> DataFrame:
-    since = {"startingTimestamp": settings.since} if settings.since else {}
-    frames = [
-        read(spark, settings, each, (*DEAD_LETTERS, *split(settings.queue)), _COLUMNS, **since)
-        for each in fleet
-    ]
+    since = since_option(settings.since)
+    queues = (*DEAD_LETTERS, *split(settings.queue))
+    for member in fleet:
+        for name in queues:
+            # What is not there is told now, before Spark has begun.
+            member.access.manager().queue(member.path_of(name))
+    frames = [read(spark, settings, each, queues, _COLUMNS, **since) for each in fleet]
     return union(spark, frames, "")
 
 
@@ -267,7 +278,7 @@ class _Gone(Exception):
 def _requeue(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
     """Sends the messages of a list again, one by one, in its order."""
     fleet = {each.access.url: each for each in members(settings)}
-    with failing("the list"):
+    with failing(f"the list {settings.requeue}, which has to have {', '.join(_LISTED)}"):
         rows = _read_list(spark, settings)
         total = rows.count()
         sent = gone = 0

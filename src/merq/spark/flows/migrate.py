@@ -43,11 +43,12 @@ class Settings:
     """From where, to where, and how.
 
     Attributes:
-        url: The queue manager that messages come from; the one of this computer if it is empty.
-        token: Who the client is, for TCP; also for the target if that is a queue.
-        tls_ca: The certificate of the authority to trust, for TLS.
-        tls_cert: The client's certificate.
-        tls_key: Its key.
+        url: The queue manager that messages come from, unix:PATH or tls://HOST:PORT; that of this
+            computer by default.
+        token: For a queue manager that asks for one; also for the target if that is a queue.
+        tls_ca: Certificates to trust.
+        tls_cert: The client's own certificate.
+        tls_key: The key of that.
         queue: The queue that messages come from.
         to: What they go to.
         target: The queue, the routing key or the topic that they go to.
@@ -87,13 +88,22 @@ class Settings:
 
 
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
-    """Moves messages, and checks what came.
+    """Moves a queue to another queue, to RabbitMQ or to Kafka, and checks what came.
+
+    To a queue messages go exactly once; to RabbitMQ and Kafka at least once, with their ids, so
+    that consumers can drop what they have seen. Started again with the same --output it goes on
+    where it was. A ledger there has the ids of all messages that were moved.
+
+    merq pipeline run migrate --queue orders --target orders2 --target-url unix:b/merq.sock
+    merq pipeline run migrate --queue orders --to rabbitmq --target orders
 
     Raises:
         BadOption: The settings do not fit together.
         FlowFailed: Spark, or the target, could not do it.
         MessageQueueError: A queue manager does not answer, or has no such queue.
     """
+    (source,) = members(settings)
+    source.access.manager().queue(source.path_of(settings.queue))
     target = target_of(settings)
     target.check(spark)
     with failing("migrate"):
@@ -116,9 +126,10 @@ def target_of(settings: Settings) -> Target:
         BadOption: It is not said.
     """
     if settings.to == "rabbitmq":
-        if not settings.target_url:
+        if not settings.target_url.lower().startswith(("amqp://", "amqps://")):
             raise BadOption(
-                "target_url is empty; amqp://user:password@host:port/vhost belongs there"
+                f"target_url is {settings.target_url.rpartition('@')[2] or 'empty'}; "
+                "amqp://user:password@host:port/vhost belongs there"
             )
         broker = Broker(settings.target_url, settings.exchange, settings.target)
         return RabbitTarget(broker, settings.text)

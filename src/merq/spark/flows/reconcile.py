@@ -74,19 +74,20 @@ _OWN: Final = ("admin_queue$", "order_queue$", "notify_queue$", "mqis_queue$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What to look at, and where to write.
+    r"""What to look at, and where to write.
 
     Attributes:
-        url: Queue managers; the one of this computer if neither they nor lakes are named.
-        token: Who the client is, for TCP.
-        tls_ca: The certificate of the authority to trust, for TLS.
-        tls_cert: The client's certificate.
-        tls_key: Its key.
-        lake: Archives of the flow `archive`, or other folders of Parquet with columns of the
+        url: A queue manager, unix:PATH or tls://HOST:PORT; that of this computer if neither one nor
+            a lake is named.
+        token: For queue managers that ask for one.
+        tls_ca: Certificates to trust.
+        tls_cert: The client's own certificate.
+        tls_key: The key of that.
+        lake: An archive of the flow `archive`, or another folder of Parquet with columns of the
             source, `destination` among them.
         catalog: A catalog of PyIceberg's, for archives that need one.
-        dead_letter_queue: Path names, with computers, of queues that applications use as
-            dead-letter queues of their own.
+        dead_letter_queue: A queue that applications use as a dead-letter queue of their own, with
+            its computer: server\private$\lost.
         expected: A table of Parquet or CSV with a column message_id: messages that were sent, also
             if nothing is found of them.
         output: The folder for the table and the page.
@@ -109,7 +110,14 @@ class Settings:
 
 
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
-    """Puts the evidence together and writes it down.
+    """Says of each message of a fleet that it was delivered once, or what else became of it.
+
+    The evidence is what queue managers keep: queues, their journals, sender journals, dead letters,
+    outgoing queues and acknowledgments; also archives of all that. A table with a verdict for each
+    message and a page go into the folder --output. Nothing is changed in queues.
+
+    merq pipeline run reconcile --url unix:a/merq.sock --url unix:b/merq.sock
+    merq pipeline run reconcile --lake ./lake --expected sent.csv
 
     Raises:
         BadOption: An archive, or the list of expected ids, lacks columns.

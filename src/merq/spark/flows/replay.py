@@ -68,8 +68,8 @@ class Settings:
         queue: The queue that they go to, such as orders or .\private$\orders.
         name: The replay's name: with the same one it goes on where it was, and sends nothing twice.
         send: Do it; without, it is only said what would be sent.
-        url: The queue manager, unix:PATH or tls://HOST:PORT.  [MERQ_URL]
-        token: For a queue manager that asks for one.  [MERQ_TOKEN]
+        url: The queue manager, unix:PATH or tls://HOST:PORT.
+        token: For a queue manager that asks for one.
         tls_ca: Certificates to trust.
         tls_cert: The client's own certificate.
         tls_key: The key of that.

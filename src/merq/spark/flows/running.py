@@ -30,7 +30,9 @@ _FRAME: Final = frozenset({"__main__", "commands", "running"})
 _OURS: Final = re.compile(
     r"^(?:pyspark\.[\w.]+: |Caused by: )?merq\.[\w.]+: (?P<text>.+)$", re.MULTILINE
 )
-_PYTHON: Final = re.compile(r"^[\w.]+(?:Error|Exception): .+$", re.MULTILINE)
+_PYTHON: Final = re.compile(
+    r"^(?:Caused by: |: )?([\w.$]+(?:Error|Exception)(?:: .+)?)$", re.MULTILINE
+)
 
 Figure: TypeAlias = Any
 """Something that JSON can have."""
@@ -186,11 +188,13 @@ def failing(doing: str = "") -> Iterator[None]:
     Raises:
         FlowFailed: What was wrong.
     """
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - takes long, and may not be there
+    # Takes long, and may not be there.
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
         yield
-    except PySparkException as wrong:
+    except (PySparkException, Py4JJavaError) as wrong:
         raise FlowFailed(f"{doing}: {reason_of(wrong)}" if doing else reason_of(wrong)) from wrong
 
 

@@ -21,7 +21,17 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 
-from merq.spark.fleet import Member, id_of, members, name_of, read, split, tuples, union
+from merq.spark.fleet import (
+    Member,
+    id_of,
+    members,
+    name_of,
+    read,
+    since_option,
+    split,
+    tuples,
+    union,
+)
 from merq.spark.flows.running import Progress, Summary, failing
 from merq.spark.options import BadOption
 from merq.spark.pages.charts import Spread, bars, spreads
@@ -46,12 +56,12 @@ class Settings:
     """Which reports to look at, and where to write.
 
     Attributes:
-        url: Queue managers; the one of this computer if none is named.
-        token: Who the client is, for TCP.
-        tls_ca: The certificate of the authority to trust, for TLS.
-        tls_cert: The client's certificate.
-        tls_key: Its key.
-        queue: Queues that reports go to; queue managers that have none of them are passed over.
+        url: A queue manager, unix:PATH or tls://HOST:PORT; that of this computer by default.
+        token: For queue managers that ask for one.
+        tls_ca: Certificates to trust.
+        tls_cert: The client's own certificate.
+        tls_key: The key of that.
+        queue: A queue that reports go to; queue managers that have none are passed over.
         since: Only what came then or later, such as 2026-01-31T12:00:00Z; all if it is empty.
         output: The folder for the tables and the page.
         report: The page's file, if it is to be elsewhere.
@@ -69,7 +79,15 @@ class Settings:
 
 
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
-    """Puts ways together and writes them down.
+    """Shows which ways traced messages took, and how long each step took.
+
+    A message is traced if its sender names a report queue: every queue manager on its way sends
+    reports there. (`merq trace` follows one message, and takes its reports away.) Tables of hops,
+    routes and links and a page with charts go into the folder --output. Nothing is changed in
+    queues.
+
+    merq pipeline run trace --url unix:a/merq.sock --url unix:b/merq.sock
+    merq pipeline run trace --queue reports --since 2026-01-31T12:00:00Z
 
     Raises:
         BadOption: No queue manager has a queue of reports.
@@ -90,7 +108,7 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
 def _reports(
     spark: SparkSession, settings: Settings, fleet: Sequence[Member], progress: Progress
 ) -> DataFrame:
-    since = {"startingTimestamp": settings.since} if settings.since else {}
+    since = since_option(settings.since)
     named = split(settings.queue)
     frames = []
     for each in fleet:

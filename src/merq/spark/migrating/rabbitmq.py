@@ -130,8 +130,10 @@ class _Channel:
                 self._pika.URLParameters(self._broker.url)
             )
             return self._connection.channel()
-        except self._pika.exceptions.AMQPError as wrong:
-            raise FlowFailed(self._told(wrong)) from wrong
+        except (self._pika.exceptions.AMQPError, OSError) as wrong:
+            raise FlowFailed(
+                f"{self._told(wrong)}: is it running there, and are port, user and password right?"
+            ) from wrong
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._connection is not None and self._connection.is_open:
