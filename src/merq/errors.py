@@ -1,10 +1,13 @@
 """Words for failure: every error that others may cause, by name.
 
 What we must never do is an assertion. What a peer, a file or a person may do is one of these, and
-its text says what was found and what was expected.
+its text says what was found and what was expected. They can be pickled: what fails in another
+process arrives as what it is.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 
 class MerqError(Exception):
@@ -26,6 +29,9 @@ class WireError(MerqError):
         self.reason = reason
         self.offset = offset
         self.field = field
+
+    def __reduce__(self) -> tuple[partial[WireError], tuple[str]]:
+        return partial(type(self), offset=self.offset, field=self.field), (self.reason,)
 
     def __str__(self) -> str:
         what = f"{self.field}: " if self.field else ""
@@ -64,6 +70,9 @@ class CaptureError(MerqError):
         super().__init__(reason, offset)
         self.reason = reason
         self.offset = offset
+
+    def __reduce__(self) -> tuple[partial[CaptureError], tuple[str]]:
+        return partial(type(self), offset=self.offset), (self.reason,)
 
     def __str__(self) -> str:
         return f"{self.reason} (at offset {self.offset})"
@@ -160,8 +169,8 @@ class InDoubt(MessageQueueError):
         super().__init__(0xC00E000B, text)
         self.received = received
 
-    def __reduce__(self) -> tuple[type[InDoubt], tuple[str]]:
-        return type(self), (self.text,)
+    def __reduce__(self) -> tuple[type[InDoubt], tuple[str, object]]:
+        return type(self), (self.text, self.received)
 
 
 class ReceiveTimeout(MessageQueueError):

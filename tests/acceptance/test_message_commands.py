@@ -405,10 +405,12 @@ def test_messages_move_to_a_subqueue_and_back(service: RunningService, queue: st
     first = service.lines("peek", f"{queue};later")[0]
     service.merq("move", f"{queue};later", queue, "--id", first["id"])
     assert service.lines("move", f"{queue};later", f"{queue};other", "--all")[0]["moved"] == 1
-    assert [each["label"] for each in service.lines("peek", queue, "--all")] == [
-        "backup 1",
-        "order",
+    there = service.lines("peek", queue, "--all")
+    assert [(each["label"], each["move_count"]) for each in there] == [
+        ("backup 1", 2),
+        ("order", 0),
     ]
+    assert "moved 2 times" in service.merq("peek", queue).stdout
     gone = service.merq("move", queue, "new", "--lookup-id", "12345", status=1)
     assert "MQ_ERROR_MESSAGE_NOT_FOUND" in gone.stderr
     unmade = service.merq("peek", f"{queue};new", status=1)

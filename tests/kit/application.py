@@ -164,14 +164,14 @@ def requests() -> st.SearchStrategy[Request]:
 def rows(draw: st.DrawFn) -> RowsReport:
     """Messages by the hundred thousand, or fewer."""
     count = draw(st.integers(0, 4))
-    sizes = 8 * count, 4 * count, 4 * count, 8 * draw(st.integers(0, count))
+    sizes = 8 * count, 4 * count, 4 * count, 12 * draw(st.integers(0, count))
     ids, offsets, lengths, notes = (draw(st.binary(min_size=size, max_size=size)) for size in sizes)
     return RowsReport(count, ids, offsets, lengths, notes, (draw(PACKETS), draw(PACKETS)))
 
 
 def results() -> st.SearchStrategy[Result]:
     """Every kind of answer."""
-    messages = st.builds(Delivered, PACKETS, U64, U32, U32)
+    messages = st.builds(Delivered, PACKETS, U64, U32, U32, U32)
     reports, sightings = dataclasses_of(QueueReport), dataclasses_of(Sighting)
     return st.one_of(
         messages,
@@ -199,7 +199,7 @@ def results() -> st.SearchStrategy[Result]:
 
 
 _PLAIN = (asked.Send, asked.SendManyTo, asked.Read, asked.EndReceive, Delivered)
-_DELIVERED = ("packet", "lookup_id", "arrival", "aborts")
+_DELIVERED = ("packet", "lookup_id", "arrival", "aborts", "moves")
 
 
 def _columns(value: RowsReport) -> tuple[bytes | memoryview, ...]:

@@ -199,7 +199,7 @@ class Both(RuleBasedStateMachine):
     @invariant()
     def no_quota_is_exceeded(self) -> None:
         for queue in self.model.queues.values():
-            sent = sum(m.size for m in queue.sorted(*TAKING_ROOM) if not m.moved)
+            sent = sum(m.size for m in queue.sorted(*TAKING_ROOM) if not m.moves)
             assert not queue.limited or sent <= QUOTA_KB * 1024
         taken = self.model.taken(*TAKING_ROOM)
         assert self.world.engine.state.taken_bytes == taken
@@ -282,9 +282,9 @@ def number_in(packet: bytes) -> int:
 def told(result: Result, expected: Told) -> Told:
     """What somebody was told, as the model says it."""
     if isinstance(result, Delivered):
-        return "one", (number_in(result.packet), result.aborts)
+        return "one", (number_in(result.packet), result.aborts, result.moves)
     if isinstance(result, list):
-        return "many", tuple((number_in(each.packet), each.aborts) for each in result)
+        return "many", tuple((number_in(each.packet), each.aborts, each.moves) for each in result)
     if isinstance(result, MessageQueueError):
         return "code", result.code
     if isinstance(result, int) and expected != OK:

@@ -176,7 +176,8 @@ class Manager:
         def happen() -> None:
             queue.messages.remove(message)
             target.messages.append(message)
-            message.purged, message.moved = False, True
+            message.purged = False
+            message.moves += 1
             self.be_here(target, message)
 
         message.state = "leaving"
@@ -228,7 +229,7 @@ class Manager:
         return bool(found)
 
     def give(self, queue: Queue, read: Read, messages: list[Msg]) -> None:
-        bodies = tuple((m.number, m.aborts) for m in messages)
+        bodies = tuple((m.number, m.aborts, m.moves) for m in messages)
         told: Told = ("many", bodies) if read.most else ("one", bodies[0])
         op = Op(answers=[(read.request, told)])
         for message in messages:

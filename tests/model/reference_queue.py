@@ -38,7 +38,7 @@ class Msg:
         purged: The queue was purged: it goes when it is given back.
         aborts: How often its receive was aborted; `kept_aborts` is what is written of that.
         request: Who sent it, and `place` is which of the messages sent at once it is.
-        moved: It came into its queue by being moved, which quotas do not hinder.
+        moves: How often it was moved; quotas do not hinder that.
     """
 
     number: int
@@ -57,7 +57,7 @@ class Msg:
     purged: bool = False
     aborts: int = 0
     kept_aborts: int = 0
-    moved: bool = False
+    moves: int = 0
 
     @property
     def order(self) -> tuple[int, int]:

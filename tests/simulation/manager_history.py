@@ -42,7 +42,10 @@ _PART = struct.Struct("<IIQ")
 Key = tuple[int, int]
 """A queue's number and a lookup identifier."""
 
-NoteText = tuple[int, int, str]
+NoteText = tuple[int, int, int, str]
+"""Aborts, moves, flags and the dead-letter queue."""
+
+NOTHING: NoteText = (0, 0, 0, "")
 
 Reserved = tuple[int, int, tuple[int, ...]]
 """A range: its start, its end, and the lookup identifiers of those messages that survive."""
@@ -178,19 +181,21 @@ class Fold:
         queue, target, lookup_id = _PUT.unpack(data)
         assert not self.is_reserved(queue, lookup_id), "a message moved that is reserved"
         self.messages[target][lookup_id] = self.messages[queue].pop(lookup_id)
-        aborts, flags, dead_letter = self.notes.pop((queue, lookup_id), (0, 0, ""))
-        note = (aborts, flags & ~1, dead_letter)  # the queue that it left was purged, if any was
-        if note != (0, 0, ""):
-            self.notes[target, lookup_id] = note
+        aborts, moves, flags, dead_letter = self.notes.pop((queue, lookup_id), NOTHING)
+        # The queue that it left was purged, if any was.
+        self.notes[target, lookup_id] = aborts, moves + 1, flags & ~1, dead_letter
 
     def note(self, data: bytes) -> None:
         queue, aborts, lookup_id, flags = _NOTE.unpack_from(data)
+        rest, moves = data[_NOTE.size :], 0
+        if flags & 4:
+            moves, rest = int.from_bytes(rest[:4], "little"), rest[4:]
         if lookup_id in self.messages[queue]:
-            self.notes[queue, lookup_id] = aborts, flags, data[_NOTE.size :].decode()
+            self.notes[queue, lookup_id] = aborts, moves, flags & 3, rest.decode()
 
     def is_kept(self, queue: int, lookup_id: int) -> bool:
         """Whether it is a copy of a dead message, whose fate was told."""
-        return bool(self.notes.get((queue, lookup_id), (0, 0, ""))[1] & 2)
+        return bool(self.notes.get((queue, lookup_id), NOTHING)[2] & 2)
 
     def prepare(self, data: bytes) -> None:
         assert data[:16] not in self.prepared
@@ -332,10 +337,10 @@ class Picture:
     def noted(self, *, counts: bool) -> dict[Key, NoteText]:
         """The notes that say something."""
         known = {
-            key: (aborts if counts else 0, flags, dead_letter)
-            for key, (aborts, flags, dead_letter) in self.notes.items()
+            key: (aborts if counts else 0, moves, flags, dead_letter)
+            for key, (aborts, moves, flags, dead_letter) in self.notes.items()
         }
-        return {key: note for key, note in known.items() if note != (0, False, "")}
+        return {key: note for key, note in known.items() if note != NOTHING}
 
 
 def _outline(messages: dict[int, dict[int, bytes]]) -> set[tuple[int, int, int, int]]:
@@ -361,7 +366,7 @@ def picture(state: State) -> Picture:
         for lookup_id, note in queue.notes.items():
             if lookup_id in kept:
                 flags = note.purged | note.kept << 1
-                notes[number, lookup_id] = note.aborts, flags, note.dead_letter
+                notes[number, lookup_id] = note.aborts, note.moves, flags, note.dead_letter
     return Picture(
         queues={number: _described(q.properties) for number, q in state.queues.items()},
         messages=messages,

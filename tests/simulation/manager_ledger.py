@@ -16,7 +16,7 @@ from merq.engine.changes import Answer, Result
 from merq.errors import MessageQueueError
 from merq.model.delivered import Delivered
 from merq.wire.view import MessageView
-from simulation.manager_history import Fold, Frame, Key, expiry_in
+from simulation.manager_history import NOTHING, Fold, Frame, Key, expiry_in
 
 _PUT = struct.Struct("<IIQ")
 LOST_IN = ("private", "subqueue", "outgoing")
@@ -185,7 +185,7 @@ class Ledger:
         """Why a message leaves its queue; there must be a reason."""
         doing, unit = seen.doing, self.holding.get(lookup_id)
         kind = self.fold.queues[queue]["kind"]
-        purged = self.fold.notes.get((queue, lookup_id), (0, 0, ""))[1] & 1
+        purged = self.fold.notes.get((queue, lookup_id), NOTHING)[2] & 1
         kept = self.fold.is_kept(queue, lookup_id)
         if unit is not None and not unit.frame:
             assert doing.unit is unit, "a message in a transaction went without it"

@@ -30,11 +30,14 @@ class Stored(NamedTuple):
     lookup_id: int = 1
     arrival: int = 0
     aborts: int = 0
+    moves: int = 0
 
     @property
     def message(self) -> ReceivedMessage:
         """As clients see it."""
-        return ReceivedMessage(Delivered(self.packet, self.lookup_id, self.arrival, self.aborts))
+        return ReceivedMessage(
+            Delivered(self.packet, self.lookup_id, self.arrival, self.aborts, self.moves)
+        )
 
 
 def report_of(messages: Sequence[Stored], pieces: int = 0) -> RowsReport:
@@ -48,8 +51,8 @@ def report_of(messages: Sequence[Stored], pieces: int = 0) -> RowsReport:
         offsets.append(size + PREFIX_SIZE)
         sizes.append(len(each.packet))
         size += len(records[-1])
-        if each.aborts:
-            notes.extend((row, each.aborts))
+        if each.aborts or each.moves:
+            notes.extend((row, each.aborts, each.moves))
     data = (b"".join(records[:-pieces]), *records[-pieces:]) if pieces else (b"".join(records),)
     columns = [each.tobytes() for each in (ids, offsets, sizes, notes)]
     return RowsReport(len(messages), columns[0], columns[1], columns[2], columns[3], data)
@@ -90,7 +93,7 @@ def expected(stored: Stored) -> dict[str, Any]:
         "last_in_xact": None if flags is None else flags.last_message,
         "extension": message.extension,
         "abort_count": message.abort_count,
-        "move_count": None,
+        "move_count": message.move_count,
         "soap_envelope": None if soap is None else shown(soap.envelope.data or "") or None,
         "destination": shown(message.destination_queue) or None,
     }

@@ -57,11 +57,15 @@ def test_every_column_says_what_a_client_is_told(alpha: ServiceProcess, manager:
     tx = manager.transaction()
     queue.receive(tx=tx)
     tx.abort()
+    later = queue.subqueue("later")
+    queue.move(queue.peek(), later)
+    later.move(later.peek(), queue)
     seen = queue.peek()
     (row,) = read_batch({"url": alpha.url, "queue": queue.path_name}, *ALL)
     assert row["message_id"] == seen.id
     assert row["lookup_id"] == seen.lookup_id
     assert row["abort_count"] == seen.abort_count == 1
+    assert row["move_count"] == seen.move_count == 2
     assert row["label"] == "lábel"
     assert (row["body"], row["body_type"], row["value"]) == (seen.body_bytes, 31, "text")
     assert row["correlation_id"] == bytes(range(20))

@@ -89,6 +89,7 @@ def stored(packets: st.SearchStrategy[bytes], most: int = 6) -> st.SearchStrateg
         st.integers(0, (8 << 56) - 1),
         st.integers(0, 0xFFFFFFFF),
         st.sampled_from([0, 0, 1, 0xFFFF]),
+        st.sampled_from([0, 0, 2, 0xFFFE]),
     )
     return st.lists(one, min_size=1, max_size=most)
 

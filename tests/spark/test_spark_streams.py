@@ -406,6 +406,63 @@ def test_numbers_ahead_of_the_queue_are_a_loss_unless_that_is_allowed(
     assert not Query(peeking(alpha, queue, failOnDataLoss="false"), start=ahead).plan()
 
 
+def test_what_was_read_last_may_be_gone_while_older_messages_stay(
+    alpha: ServiceProcess, manager: Manager
+) -> None:
+    queue = new_queue(manager)
+    queue.send("usual", priority=3)
+    queue.send("urgent", priority=7)
+    query = Query(peeking(alpha, queue))
+    assert planned(query) == ["usual", "urgent"]
+    query.commit()
+    assert queue.receive().body == "urgent"
+    assert not query.plan()
+    queue.send("next")
+    assert planned(query) == ["next"]
+
+
+def moved_in_turn(manager: Manager) -> tuple[Queue, Callable[[str], None]]:
+    """A subqueue, and how a message comes into it, whichever came first of all."""
+    queue = new_queue(manager)
+    for body in "abc":
+        queue.send(body)
+    later = queue.subqueue("later")
+
+    def move(body: str) -> None:
+        (found,) = [each for each in queue.peek_all() if each.body == body]
+        queue.move(found, later)
+
+    return later, move
+
+
+def test_peeking_at_a_subqueue_misses_what_is_moved_there_after_what_came_later(
+    alpha: ServiceProcess, manager: Manager
+) -> None:
+    later, move = moved_in_turn(manager)
+    move("b")
+    query = Query(peeking(alpha, later))
+    assert planned(query) == ["b"]
+    query.commit()
+    move("a")
+    assert not query.plan()
+    move("c")
+    assert planned(query) == ["c"]
+    assert all_of(Query(peeking(alpha, later))) == [["a", "b", "c"]]
+
+
+def test_receiving_from_a_subqueue_gets_whatever_is_moved_there(
+    alpha: ServiceProcess, manager: Manager
+) -> None:
+    later, move = moved_in_turn(manager)
+    query = Query(receiving(alpha, later))
+    for body in "bac":
+        move(body)
+        assert planned(query) == [body]
+        query.commit()
+    assert not query.plan()
+    assert len(later) == 0
+
+
 def test_a_stream_of_a_queue_that_is_not_there_fails_at_once(alpha: ServiceProcess) -> None:
     reader = StreamReader({"url": alpha.url, "queue": "missing"}, schema_of("value"))
     with pytest.raises(MessageQueueError, match="missing"):

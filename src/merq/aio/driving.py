@@ -23,6 +23,7 @@ from merq.client.dialing import (
     Dialing,
     not_available,
     not_trusted,
+    pause_after,
 )
 from merq.client.receiving import is_retaken, is_two_phased, removal_of, return_of
 from merq.errors import InDoubt, MessageQueueError
@@ -353,6 +354,7 @@ class AsyncDriver:
         until = self._loop.time() + self._how.reconnect_s
         pause = FIRST_PAUSE_S
         try:
+            await asyncio.sleep(pause_after(self._session.breaks))
             while self._link is None:
                 try:
                     await self._connect_once()

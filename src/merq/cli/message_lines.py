@@ -8,8 +8,8 @@ missing. `text` is the body again where it is text; a line that has no `body` is
 
 What was, which an import reads over: `merq` (the version of this form, 1), `id`, `lookup_id`,
 `class`, `class_name`, `sent`, `arrived`, `source_machine`, `destination`, `transactional`,
-`abort_count`. A message does not tell which dead-letter queue of its own its sender chose, so an
-export has none.
+`abort_count`, `move_count`. A message does not tell which dead-letter queue of its own its sender
+chose, so an export has none.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ _WAS: Final = frozenset(
         "destination",
         "transactional",
         "abort_count",
+        "move_count",
     }
 )
 _KNOWN: Final = frozenset(_PLAIN) | frozenset(_TIMES) | _CODED | _WAS
@@ -92,6 +93,7 @@ def object_of(message: ReceivedMessage) -> dict[str, object]:
         "destination": message.destination_queue,
         "transactional": message.transactional,
         "abort_count": message.abort_count,
+        "move_count": message.move_count,
         "label": message.label,
         "priority": message.priority,
         "recoverable": message.recoverable,

@@ -41,6 +41,7 @@ def _facts(message: ReceivedMessage) -> list[tuple[str, str]]:
     traits = [f"priority {message.priority}", "recoverable" if message.recoverable else "express"]
     traits += ["transactional"] if message.transactional else []
     traits += [f"received and aborted {message.abort_count} times"] if message.abort_count else []
+    traits += [f"moved {message.move_count} times"] if message.move_count else []
     odd_class = message.message_class != MessageClass.MQMSG_CLASS_NORMAL
     return [
         ("is", ", ".join(traits)),

@@ -26,6 +26,9 @@ FIRST_PAUSE_S: Final = 0.02
 LAST_PAUSE_S: Final = 1.0
 """Pauses between attempts: each twice the one before, from the first to the last of these."""
 
+PAUSE_DOUBLINGS_MAX: Final = 10
+"""After so many pauses the last one is reached."""
+
 KEEPALIVE_S: Final = 30
 """A TCP connection over which nothing goes is looked at after so many seconds."""
 
@@ -102,6 +105,13 @@ def dial(how: Dialing) -> Channel:
     except BaseException:
         plain.close()
         raise
+
+
+def pause_after(breaks: int) -> float:
+    """How long to wait before the next connection, after so many that broke, in seconds."""
+    if not breaks:
+        return 0.0
+    return min(FIRST_PAUSE_S * 2.0 ** min(breaks, PAUSE_DOUBLINGS_MAX), LAST_PAUSE_S)
 
 
 def not_trusted(address: Address, wrong: ssl.SSLError) -> MessageQueueError:

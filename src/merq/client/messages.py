@@ -114,6 +114,8 @@ class ReceivedMessage:
         """Its place in its queue, as a number."""
         self.abort_count = delivered.aborts
         """How often it was received in a transaction that was aborted."""
+        self.move_count = delivered.moves
+        """How often it was moved to a subqueue, or back."""
         self._arrival = delivered.arrival
 
     def __repr__(self) -> str:

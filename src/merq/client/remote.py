@@ -25,6 +25,7 @@ from merq.client.dialing import (
     dial,
     not_available,
     not_let_in,
+    pause_after,
 )
 from merq.client.receiving import (
     is_retaken,
@@ -334,6 +335,10 @@ class RemoteDriver:
         """Makes the connection again; whoever waits is told if that takes too long."""
         until = time.monotonic() + self._how.reconnect_s
         pause = FIRST_PAUSE_S
+        if self._session.breaks:
+            left = _remaining(deadline)
+            rest = pause_after(self._session.breaks)
+            time.sleep(rest if left is None else min(rest, left))
         while not self._closed and not _is_over(deadline):
             try:
                 self._connect_once()

@@ -357,4 +357,6 @@ class Change:
 
 
 Effect: TypeAlias = Change | Answer
-"""What the driver is to do: write this change's entries as one frame, or give this answer."""
+"""What the driver is to do: write this change's entries as one frame, or give this answer.
+
+A change that has no entries any more came to nothing meanwhile, and is not written."""

@@ -21,6 +21,7 @@ from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import KILOBYTE, NO_NOTE, Note, Queue
+from merq.engine.records import read_note
 from merq.engine.rows import Columns, Rows
 from merq.engine.runs import SEQUENCE_MASK, Positions
 from merq.engine.work import Sending, Transaction
@@ -237,12 +238,11 @@ class Holdings:
         return place
 
     def move(self, queue: Queue, lookup_id: int, target: Queue) -> None:
-        """A message takes its place in another queue."""
+        """A message takes its place in another queue, and was moved once more."""
         place = self._take_out(queue, lookup_id)
+        note = queue.notes.pop(lookup_id, NO_NOTE)
         # The other queue was purged, if any was.
-        note = queue.notes.pop(lookup_id, NO_NOTE)._replace(purged=False)
-        if note != NO_NOTE:
-            target.notes[lookup_id] = note
+        target.notes[lookup_id] = note._replace(purged=False, moves=note.moves + 1)
         target.positions.add(place._replace(state=AVAILABLE))
         target.by_message_id.add(place.key, lookup_id)
         target.arrived += 1
@@ -281,6 +281,14 @@ class Holdings:
         """Something is known of a message, if the message is still there."""
         if queue.positions.get(lookup_id) is not None:
             queue.notes[lookup_id] = note
+
+    def restore_note(self, data: bytes | memoryview) -> None:
+        """Takes a NOTE as it was written; one of an older store does not know of moves."""
+        found = read_note(data)
+        queue = self.queues[found.queue]
+        moves = found.moves or queue.notes.get(found.lookup_id, NO_NOTE).moves
+        note = Note(found.aborts, found.purged, found.dead_letter, found.kept, moves)
+        self.note(queue, found.lookup_id, note)
 
     def relocate(self, queue: Queue, lookup_id: int, location: int) -> None:
         """A message's packet lies elsewhere now, if the message is still there."""
@@ -415,9 +423,9 @@ class Holdings:
 
     def delivered(self, queue: Queue, place: Place) -> Delivered:
         """A message as a reader gets it."""
-        aborts = queue.notes.get(place.lookup_id, NO_NOTE).aborts if queue.notes else 0
+        note = queue.notes.get(place.lookup_id, NO_NOTE) if queue.notes else NO_NOTE
         arrival, packet = self.stored(place)
-        return Delivered(packet, place.lookup_id, arrival, aborts)
+        return Delivered(packet, place.lookup_id, arrival, note.aborts, note.moves)
 
     def heads(self, rows: Rows) -> list[bytes]:
         """The first bytes of messages' packets, up to the names of queues."""

@@ -95,7 +95,13 @@ def note_entry(queue: Queue, lookup_id: int, note: Note) -> records.Entry:
     """What is known of a message beside its packet, as the log keeps it."""
     return records.note(
         records.NoteData(
-            queue.number, note.aborts, lookup_id, note.purged, note.dead_letter, note.kept
+            queue.number,
+            note.aborts,
+            lookup_id,
+            note.purged,
+            note.dead_letter,
+            note.kept,
+            note.moves,
         )
     )
 

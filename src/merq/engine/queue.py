@@ -33,12 +33,14 @@ class Note(NamedTuple):
         dead_letter: [MS-MQDMPR] 3.1.1.12: the path name of the dead-letter queue that the
             application chose, empty if none.
         kept: It is a copy of a message that is dead: its fate was told.
+        moves: [MS-MQRR] 2.2.5.3, MoveCounter: how often it was moved, to a subqueue or back.
     """
 
     aborts: int = 0
     purged: bool = False
     dead_letter: str = ""
     kept: bool = False
+    moves: int = 0
 
 
 NO_NOTE: Final = Note()

@@ -10,8 +10,8 @@ One frame of the log holds all records of one change, so a change is there whole
 | 4 DROP | queue u32: the queue and everything in it is gone |
 | 5 RESERVE | sequential identifier u64, message ordinal u64: none above these was given |
 | 6 RELOCATE | as PUT: the message is in the queue already, and its packet lies here from now on |
-| 7 MOVE | queue u32, target queue u32, lookup identifier u64 |
-| 8 NOTE | queue u32, aborts u32, lookup identifier u64, flags u8 (1 purged, 2 a copy that is kept), path name of its own dead-letter queue in UTF-8: what is known of a message beside its packet |
+| 7 MOVE | queue u32, target queue u32, lookup identifier u64: the message was moved once more |
+| 8 NOTE | queue u32, aborts u32, lookup identifier u64, flags u8 (1 purged, 2 a copy that is kept, 4 moved), how often it was moved u32 if that flag is set, path name of its own dead-letter queue in UTF-8: what is known of a message beside its packet |
 | 9 PREPARE | a transaction: GUID, then its operations of 24 bytes: what u8 (1 send, 2 receive, 3 move), three zeros, queue u32, lookup identifier u64 (the size it will take, for a send), target queue u32 (the packet's size), u32 (the path name's size); a send is followed by its packet and the path name of its own dead-letter queue |
 | 10 RESOLVE | GUID: the prepared transaction has ended, the records beside this one say how |
 | 11 KEEP | as PUT, of a copy that does not expire |
@@ -59,8 +59,12 @@ _REMOVE: Final = struct.Struct("<I4xQ")
 _DROP: Final = struct.Struct("<I")
 _RESERVE: Final = struct.Struct("<QQ")
 _NOTE: Final = struct.Struct("<IIQB")
+_MOVES: Final = struct.Struct("<I")
 _PUBLISH: Final = struct.Struct("<QIHH")
 _MOVED: Final = struct.Struct("<IIQ")
+
+_MOVED_FLAG: Final = 4
+"""In the flags of a NOTE: how often the message was moved follows."""
 
 
 class Entry(NamedTuple):
@@ -85,7 +89,7 @@ class PutHeader(NamedTuple):
 
 
 class NoteData(NamedTuple):
-    """What a NOTE says."""
+    """What a NOTE says; those of older stores say nothing of moves."""
 
     queue: int
     aborts: int
@@ -93,6 +97,7 @@ class NoteData(NamedTuple):
     purged: bool
     dead_letter: str
     kept: bool
+    moves: int = 0
 
 
 def put(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
@@ -167,8 +172,10 @@ def move(queue: int, target: int, lookup_id: int) -> Entry:
 
 def note(data: NoteData) -> Entry:
     """Something is known of a message beside its packet."""
-    flags = data.purged | data.kept << 1
+    flags = data.purged | data.kept << 1 | (_MOVED_FLAG if data.moves else 0)
     head = _NOTE.pack(data.queue, data.aborts, data.lookup_id, flags)
+    if data.moves:
+        head += _MOVES.pack(data.moves)
     return Entry(NOTE, head + data.dead_letter.encode("utf-8", "surrogatepass"))
 
 
@@ -222,8 +229,12 @@ def read_move(data: bytes | memoryview) -> tuple[int, int, int]:
 def read_note(data: bytes | memoryview) -> NoteData:
     """What a NOTE says."""
     queue, aborts, lookup_id, flags = _NOTE.unpack_from(data)
-    text = bytes(data[_NOTE.size :]).decode("utf-8", "surrogatepass")
-    return NoteData(queue, aborts, lookup_id, bool(flags & 1), text, bool(flags & 2))
+    at, moves = _NOTE.size, 0
+    if flags & _MOVED_FLAG:
+        (moves,) = _MOVES.unpack_from(data, at)
+        at += _MOVES.size
+    text = bytes(data[at:]).decode("utf-8", "surrogatepass")
+    return NoteData(queue, aborts, lookup_id, bool(flags & 1), text, bool(flags & 2), moves)
 
 
 def read_remove_many(data: bytes | memoryview) -> tuple[int, list[int]]:

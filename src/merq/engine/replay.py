@@ -13,7 +13,6 @@ from merq.engine import records
 from merq.engine.claims import unpack_point
 from merq.engine.incoming import unpack_sequence
 from merq.engine.positions import AVAILABLE
-from merq.engine.queue import Note
 from merq.engine.state import State
 from merq.engine.work import Sending, Transaction, unpack_transaction
 from merq.model.queue import QueueProperties
@@ -89,9 +88,7 @@ def _move(state: State, data: memoryview, _: int) -> None:
 
 
 def _note(state: State, data: memoryview, _: int) -> None:
-    found = records.read_note(data)
-    note = Note(found.aborts, found.purged, found.dead_letter, found.kept)
-    state.note(state.queues[found.queue], found.lookup_id, note)
+    state.restore_note(data)
 
 
 def _prepare(state: State, data: memoryview, _: int) -> None:

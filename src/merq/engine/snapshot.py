@@ -31,7 +31,7 @@ from merq.engine.claims import pack_point, pack_range
 from merq.engine.holdings import MEMORY, NUMBERED
 from merq.engine.incoming import pack_sequence, unpack_sequence
 from merq.engine.positions import NEVER, Columns, Place
-from merq.engine.queue import Note, Queue
+from merq.engine.queue import Queue
 from merq.engine.replay import restore_transaction
 from merq.engine.state import State
 from merq.engine.work import Phase, pack_transaction
@@ -157,9 +157,7 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
         elif kind == SOURCES:
             state.restore_sources([data[at : at + 16] for at in range(0, len(data), 16)])
         elif kind == NOTE:
-            found = records.read_note(data)
-            note = Note(found.aborts, found.purged, found.dead_letter, found.kept)
-            state.note(state.queues[found.queue], found.lookup_id, note)
+            state.restore_note(data)
         elif kind == PREPARED:
             restore_transaction(state, data)
         elif kind == SEQUENCE:

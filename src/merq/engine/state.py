@@ -152,10 +152,15 @@ class State(Holdings):
 
     def failed(self, change: Change, error: MessageQueueError) -> None:
         """The store could not take a change: it never happens, and whoever asked is told."""
-        if change.is_certain:
+        endings = self._endings_behind(change)
+        # What was written before it has the numbers too that this one was to reserve once more.
+        if change.is_certain or any(each.end for each in endings):
             change.entries.clear()
             self._settle()
             return
+        for ending in endings:
+            self.failed(ending, error)
+            ending.entries.clear()
         self._pending.remove(change)
         for step in reversed(change.steps):
             self._take_back(step)
@@ -165,6 +170,16 @@ class State(Holdings):
         for answer in change.answers:
             self.answer(answer.request, error)
         self._settle()
+
+    def _endings_behind(self, change: Change) -> list[Change]:
+        """What is under way and prepares or commits a transaction in which this change sends.
+
+        It was planned as if the message were sent, so it comes to nothing with that.
+        """
+        found = {
+            step.transaction.ending: None for step in change.steps if isinstance(step, StageStep)
+        }
+        return [each for each in found if each is not None and each in self._pending]
 
     def _take_back(self, step: Step) -> None:  # noqa: C901, PLR0912 - one case a kind of step
         match step:
@@ -198,9 +213,7 @@ class State(Holdings):
                     if place is not None and place.state == AVAILABLE:
                         self._watch_again(step.queue, place)
             case StageStep():
-                for operation in step.operations:
-                    step.transaction.operations.remove(operation)
-                    self.unstage(operation.queue, operation.size)
+                self._unsend(step)
             case PrepareStep():
                 step.transaction.phase = Phase.OPEN
             case ResolveStep():
@@ -223,6 +236,13 @@ class State(Holdings):
                     target.staged_bytes -= stage.positions.total_bytes
             case _:
                 assert_never(step)
+
+    def _unsend(self, step: StageStep) -> None:
+        """A send in a transaction was not written; one that has ended has given up its room."""
+        if step.transaction.phase is Phase.OPEN:
+            for operation in step.operations:
+                step.transaction.operations.remove(operation)
+                self.unstage(operation.queue, operation.size)
 
     def _stay(self, queue: Queue, lookup_id: int) -> None:
         """A message does not leave; what was purged goes at the next start, and to nobody."""

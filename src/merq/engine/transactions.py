@@ -155,7 +155,7 @@ class Transactions:
         self._dismiss_waiting(transaction)
         transaction.phase = Phase.PREPARING
         transaction.identifier = identifier
-        change = Change()
+        change = transaction.ending = Change()
         change.entries.append(records.prepare(pack_transaction(transaction, self._state.source)))
         change.steps.append(PrepareStep(transaction))
         change.answers.append(Answer(request, None))
@@ -166,7 +166,7 @@ class Transactions:
         transaction = self._get_to_end(number)
         if transaction.phase is Phase.OPEN:
             self._refuse_deleted(transaction)
-        change = self._ending(transaction)
+        change = transaction.ending = self._ending(transaction)
         operations = transaction.operations
         sends = [each for each in operations if isinstance(each, Sending)]
         lifetime = sends[0].view.time_to_be_received if sends else 0

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final, TypeAlias, assert_never, final
 from uuid import UUID
 
+from merq.engine.changes import Change
 from merq.engine.queue import Note, Queue
 from merq.wire.build import TRANSACTION_HEADER_SIZE, stamp
 from merq.wire.view import MessageView
@@ -88,6 +89,7 @@ class Transaction:
         number: Identifies it for as long as the queue manager runs.
         identifier: Identifies it for ever, once it is prepared.
         waiting_at: Queues at which somebody waits for a message in it.
+        ending: The change that prepares or commits it, once that was asked for.
     """
 
     number: int
@@ -95,6 +97,7 @@ class Transaction:
     operations: list[Operation] = field(default_factory=list)
     waiting_at: dict[int, Queue] = field(default_factory=dict)
     phase: Phase = Phase.OPEN
+    ending: Change | None = None
 
 
 def pack_transaction(transaction: Transaction, source: bytes) -> bytes:

@@ -79,8 +79,9 @@ def _report(engine: QueueManager, packets: LogPackets, queue: Queue, rows: Rows)
     notes = array("I")
     if queue.notes:
         for row, lookup_id in enumerate(rows.ids):
-            if lookup_id in queue.notes:
-                notes.extend((row, queue.notes[lookup_id].aborts))
+            note = queue.notes.get(lookup_id)
+            if note is not None:
+                notes.extend((row, note.aborts, note.moves))
     columns = [to_little(each) for each in (rows.ids, offsets, rows.sizes, notes)]
     return RowsReport(len(rows.ids), columns[0], columns[1], columns[2], columns[3], tuple(data))
 
@@ -97,6 +98,7 @@ def describe_span(engine: QueueManager, request: DescribeSpan) -> QueueSpan:
     return QueueSpan(
         first=start,
         last=last,
+        given=engine.state.numbers.last,
         end=_end(queue, request, last),
         messages=positions.count,
         size=positions.total_bytes,

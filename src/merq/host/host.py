@@ -186,7 +186,7 @@ class Host:
             for effect in effects:
                 if isinstance(effect, Answer):
                     answers.append(effect)
-                else:
+                elif effect.entries:
                     self._write(effect)
         return answers
 

@@ -78,7 +78,8 @@ class QueueSpan:
 
     Attributes:
         first: The number of the message that came first; 0 if there is none.
-        last: The number up to which messages have come.
+        last: The number up to which messages have come, of those that are or were here lately.
+        given: No message of the queue manager has a higher number, in whatever queue.
         end: The same, or a lower one if only so many messages were to be before it.
         messages: How many there are.
         size: What they take, in bytes.
@@ -86,6 +87,7 @@ class QueueSpan:
 
     first: int
     last: int
+    given: int
     end: int
     messages: int
     size: int

@@ -47,7 +47,7 @@ COLUMNS: Final = (
     Column("last_in_xact", "boolean", "it is the last of its transaction"),
     Column("extension", "binary", "bytes that applications agree on"),
     Column("abort_count", "int", "how often receiving it was aborted"),
-    Column("move_count", "int", "how often it was moved; not counted yet: null"),
+    Column("move_count", "int", "how often it was moved to a subqueue, or back"),
     Column("soap_envelope", "string", "of messages that came over SOAP"),
     Column("destination", "string", "where it was sent, a format name"),
 )

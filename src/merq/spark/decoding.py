@@ -56,7 +56,7 @@ class Frame:
         self._ids = np.frombuffer(rows.ids, dtype="<u8")
         self._at = np.frombuffer(rows.offsets, dtype="<u4").astype(np.int64)
         self._sizes = np.frombuffer(rows.sizes, dtype="<u4").astype(np.int64)
-        self._notes = np.frombuffer(rows.notes, dtype="<u4").reshape(-1, 2)
+        self._notes = np.frombuffer(rows.notes, dtype="<u4").reshape(-1, 3)
         self._data = memoryview(rows.data[0] if len(rows.data) == 1 else b"".join(rows.data))
         size = len(self._data)
         # Numbers begin anywhere: each of these has one for every place in the data.
@@ -298,9 +298,10 @@ class Frame:
     def _extensions(self) -> Array:
         return self._binary(self._extension_at, self._extension_sizes)
 
-    def _abort_counts(self) -> Array:
+    def _noted(self, column: int) -> Array:
+        """A count that only messages with notes have; it is 0 for the others."""
         counts = np.zeros(self.count, dtype=np.int32)
-        counts[self._notes[:, 0]] = self._notes[:, 1]
+        counts[self._notes[:, 0]] = self._notes[:, column]
         return pa.array(counts)
 
     def _rare(self, rows: Array, read: Callable[[ReceivedMessage], object], kind: Any) -> Array:
@@ -390,8 +391,8 @@ _COLUMNS: Final[dict[str, Callable[[Frame], Array]]] = {
     "first_in_xact": lambda frame: frame._in_transaction(2),
     "last_in_xact": lambda frame: frame._in_transaction(3),
     "extension": Frame._extensions,
-    "abort_count": Frame._abort_counts,
-    "move_count": lambda frame: pa.nulls(frame.count, pa.int32()),
+    "abort_count": lambda frame: frame._noted(1),
+    "move_count": lambda frame: frame._noted(2),
     "soap_envelope": Frame._soap_envelopes,
     "destination": Frame._destinations,
 }

@@ -180,7 +180,8 @@ def test_messages_move_to_subqueues_and_back(tmp_path: Path) -> None:
             await queue.move(message, later)
             assert (await later.peek(timeout=0)).body == "x"
             await later.move(message.lookup_id, queue)
-            assert (await queue.receive(timeout=0)).body == "x"
+            received = await queue.receive(timeout=0)
+            assert (received.body, message.move_count, received.move_count) == ("x", 0, 2)
             async with merq.aio.connect(url) as other:
                 foreign = await other.queue(ORDERS)
                 await refused(HResult.MQ_ERROR_INVALID_PARAMETER, queue.move(1, foreign))

@@ -176,6 +176,7 @@ def test_messages_move_to_subqueues_and_back_also_in_transactions(manager: Manag
         later.move(second.lookup_id, queue, tx=tx)
         queue.move(queue.peek(timeout=0), later, tx=tx)
     assert (bodies(queue), bodies(later)) == (["b", "c"], ["a"])
+    assert [each.move_count for each in (*queue.peek_all(), *later.peek_all())] == [2, 0, 1]
     assert [each.path_name for each in queue.subqueues()] == [SAFE + ";later"]
     assert bodies(manager.queue(SAFE + ";LATER")) == ["a"]
 

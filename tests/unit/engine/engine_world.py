@@ -144,6 +144,8 @@ class World:
                 if isinstance(effect, Answer):
                     assert effect.request not in self.answers, "a request has one answer"
                     self.answers[effect.request] = effect.result
+                elif not effect.entries:
+                    pass  # it came to nothing meanwhile
                 elif self.full:
                     self.full -= 1
                     error = MessageQueueError(HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED, "full")

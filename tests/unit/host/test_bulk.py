@@ -12,6 +12,7 @@ import pytest
 
 from merq.errors import MessageQueueError
 from merq.host.batching import NUMBER_MAX
+from merq.host.bulk import describe_span
 from merq.hresult import HResult
 from merq.model.reservations import ClaimReport, QueueSpan, RangeReport, StageReport
 from merq.model.selecting import First
@@ -37,6 +38,7 @@ from merq.protocol.application.requests import (
 )
 from merq.protocol.application.rows import PREFIX_SIZE, RowsReport
 from merq.wire.view import MessageView
+from unit.engine.engine_world import World
 from unit.host.desk_world import START, Bureau, packet
 
 MASK = NUMBER_MAX
@@ -157,7 +159,7 @@ def test_what_was_copied_to_elsewhere_in_the_log_is_read_from_there(bureau: Bure
     ]
 
 
-def test_how_often_it_was_aborted_is_told(bureau: Bureau) -> None:
+def test_how_often_it_was_aborted_and_moved_is_told(bureau: Bureau) -> None:
     queue = bureau.queue("t", transactional=True)
     engine = bureau.host.engine
     within = engine.transactions.begin()
@@ -170,7 +172,16 @@ def test_how_often_it_was_aborted_is_told(bureau: Bureau) -> None:
         engine.transactions.abort(9004, within)
         bureau.host.settle()
     found = rows(bureau, ReadRows(queue, "", 0, MASK))
-    assert numbers(found.notes, 4) == [0, 2]
+    assert numbers(found.notes, 4) == [0, 2, 0]
+    first, second = numbers(found.ids, 8)
+    engine.create_subqueue(9005, queue, "later")
+    bureau.host.settle()
+    later = engine.queue(queue).subqueues["later"].number
+    engine.move(9006, queue, second, later, 0)
+    engine.move(9007, queue, first, later, 0)
+    bureau.host.settle()
+    found = rows(bureau, ReadRows(later, "", 0, MASK))
+    assert numbers(found.notes, 4) == [0, 2, 1, 1, 0, 1]
 
 
 def test_a_range_is_read_in_pieces(bureau: Bureau) -> None:
@@ -189,7 +200,7 @@ def test_a_span_says_which_messages_there_are(bureau: Bureau) -> None:
     queue = filled(bureau)
     first, second, third = sequences(bureau, queue)
     size = 3 * len(packet(b"a"))
-    whole = QueueSpan(first=first, last=third, end=third, messages=3, size=size)
+    whole = QueueSpan(first=first, last=third, given=third, end=third, messages=3, size=size)
     assert span(bureau, DescribeSpan(queue)) == whole
     assert span(bureau, DescribeSpan(queue, after=first, most=1)) == replace(whole, end=second)
     assert span(bureau, DescribeSpan(queue, after=first, most=2)).end == third
@@ -201,8 +212,21 @@ def test_a_span_says_which_messages_there_are(bureau: Bureau) -> None:
 def test_an_empty_queue_has_a_span_too(bureau: Bureau) -> None:
     queue = bureau.queue("q")
     assert span(bureau, DescribeSpan(queue, since=START, most=7)) == QueueSpan(
-        first=0, last=0, end=0, messages=0, size=0
+        first=0, last=0, given=0, end=0, messages=0, size=0
     )
+
+
+def test_what_was_given_stays_given_when_the_last_message_is_gone() -> None:
+    world = World()
+    queue = world.create("q")
+    world.fill(queue, b"usual", priority=3)
+    world.fill(queue, b"urgent", priority=7)
+    before = describe_span(world.engine, DescribeSpan(queue))
+    assert world.body(world.receive(queue)) == b"urgent"
+    world.checkpoint()
+    world.restart()
+    after = describe_span(world.engine, DescribeSpan(queue))
+    assert after.last < before.last == before.given <= after.given
 
 
 def test_a_span_begins_at_a_time(bureau: Bureau) -> None:

@@ -38,7 +38,7 @@ REPORT = RowsReport(
     ids=struct.pack("<QQ", 7, 3 << 56 | 8),
     offsets=struct.pack("<II", 28, 60),
     sizes=struct.pack("<II", 4, 5),
-    notes=struct.pack("<II", 1, 3),
+    notes=struct.pack("<III", 1, 3, 5),
     data=(b"first piece", b"second"),
 )
 

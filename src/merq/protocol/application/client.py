@@ -4,6 +4,10 @@ Requests go in and frames come out; bytes go in and answers come out. When the c
 it goes on over the next one: what was not answered is asked again under the same number, and the
 server knows what it has done already. Only a server that was started anew does not: then what
 changes something, and may have reached the old one, is in doubt, and is not asked again.
+
+A conversation may also break: the server ends it because of a frame that it refuses, or what it
+says makes no sense. What was on its way then is asked again, one after the other, so that it is
+known which request it was; that one is not asked a third time.
 """
 
 from __future__ import annotations
@@ -38,6 +42,9 @@ SPARED_SHARE: Final = 8
 """One in so many of the requests that the server allows is none that waits for a message: however
 many wait, others get through, and so does what ends the waiting."""
 
+BREAKS_MAX: Final = 2
+"""A request that may have broken so many conversations is not asked again."""
+
 _COUNT_MASK: Final = (1 << 32) - 1
 
 
@@ -54,14 +61,16 @@ class _Outstanding:
     Attributes:
         size: Of its frame, once it is on its way over the connection that there is; before, 0.
         was_sent: A server may have got it, over this connection or an earlier one.
+        breaks: How many conversations it may have broken.
     """
 
-    __slots__ = ("is_abandoned", "is_cancelled", "request", "size", "was_sent")
+    __slots__ = ("breaks", "is_abandoned", "is_cancelled", "request", "size", "was_sent")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.size = 0
         self.was_sent = False
+        self.breaks = 0
         self.is_abandoned = False
         self.is_cancelled = False
 
@@ -91,6 +100,8 @@ class ClientSession:
         refusals: Requests that were answered without asking the server; whoever asks takes them.
         connections: How often the server has said welcome. What it handed out to be held goes back
             with the connection, so whoever has got such messages compares this.
+        breaks: How many conversations have broken since the last answer came; if any has, wait a
+            little before the next connection.
     """
 
     def __init__(self, client: str, token: str = "") -> None:
@@ -105,12 +116,15 @@ class ClientSession:
         self._flying_bytes = 0
         self._number = 0
         self._received = 0
+        self._on_trial = 0
+        self._ending: MessageQueueError | None = None
         self._out: list[bytes] = []
         self.welcome: Welcome | None = None
         self.broken = ""
         self.refused: MessageQueueError | None = None
         self.refusals: list[Settled] = []
         self.connections = 0
+        self.breaks = 0
 
     @property
     def unanswered(self) -> int:
@@ -177,6 +191,8 @@ class ClientSession:
         while unsent and self._flying < most:
             number = unsent[0]
             asked = self._outstanding[number]
+            if self._on_trial or (asked.breaks and self._is_busy()):
+                return
             data = encode_request(number, asked.request, self._received & _COUNT_MASK)
             size = len(data)
             if size > welcome.frame_bytes_max:
@@ -190,6 +206,12 @@ class ClientSession:
             self._flying += 1
             self._flying_bytes += asked.window_bytes
             self._out.append(data)
+            if asked.breaks and not asked.is_patient:
+                self._on_trial = number
+
+    def _is_busy(self) -> bool:
+        """Whether an answer is under way that will come soon."""
+        return any(each.size and not each.is_patient for each in self._outstanding.values())
 
     def _refuse(self, number: int, size: int, most: int) -> None:
         """A request that the server would not take is answered here."""
@@ -210,6 +232,7 @@ class ClientSession:
         self._reader = FrameReader(ANSWER_FRAME_BYTES_MAX)
         self.welcome = None
         self.broken = ""
+        self._ending = None
         self.refused = None
         hello = Hello(
             protocol="merq",
@@ -224,9 +247,13 @@ class ClientSession:
     def disconnected(self) -> None:
         """The connection is lost; what has no answer is asked again over the next.
 
-        Look at `refusals` then: nobody waits again who was not to wait any longer.
+        Look at `refusals` then: nobody waits again who was not to wait any longer, and nothing is
+        asked again that has broken one conversation after the other.
         """
+        if self.broken and self.welcome is not None:
+            self._blame()
         self.welcome = None
+        self._on_trial = 0
         self._out.clear()
         self._flying = self._flying_bytes = 0
         self._received = 0
@@ -249,6 +276,30 @@ class ClientSession:
         self._unsent_patient = deque(
             key for key, each in self._outstanding.items() if each.is_patient
         )
+
+    def _blame(self) -> None:
+        """The conversation broke: whatever was on its way may be the reason.
+
+        Who waits for a message is not suspected as long as there is somebody else.
+        """
+        self.breaks += 1
+        asked = self._outstanding
+        flying = [number for number, each in asked.items() if each.size]
+        soon = [number for number in flying if not asked[number].is_patient]
+        for number in soon or flying or list(asked):
+            each = asked[number]
+            each.breaks += 1
+            if each.breaks < BREAKS_MAX:
+                continue
+            del asked[number]
+            if not each.is_abandoned:
+                self.refusals.append(Settled(number, self._why_broken(each)))
+
+    def _why_broken(self, asked: _Outstanding) -> MessageQueueError:
+        if self._ending is None:
+            return self._without_answer(asked, self.broken)
+        # A server that has carried it out would have answered: it refused to read it.
+        return MessageQueueError(self._ending.code, self.broken)
 
     def give_up(self, reason: str) -> list[Settled]:
         """There will be no other connection: what has no answer gets none."""
@@ -293,11 +344,18 @@ class ClientSession:
         asked = self._outstanding.get(number)
         if asked is None or not asked.size:
             if number == 0 and found.kind == Kind.FAILED:
-                self.broken = f"the server ended the conversation: {decode_result(found)!s}"
+                ending = decode_result(found)
+                assert isinstance(ending, MessageQueueError)
+                self._ending = ending
+                self.broken = f"the server ended the conversation: {ending}"
                 return []
             raise WireError(f"an answer to request {number}, which was not made", field="number")
         result = decode_result(found)  # one that makes no sense leaves it without an answer
         del self._outstanding[number]
+        if self.breaks:
+            self.breaks = 0
+        if number == self._on_trial:
+            self._on_trial = 0
         self._received += 1
         self._flying -= 1
         self._flying_bytes -= asked.window_bytes

@@ -107,7 +107,7 @@ _TRANSACT: Final = Struct("<Q")
 _CANCEL: Final = Struct("<I")
 _U64: Final = Struct("<Q")
 _U32: Final = Struct("<I")
-_MESSAGE: Final = Struct("<QIII")  # lookup identifier, arrival, aborts, packet's length
+_MESSAGE: Final = Struct("<QIIII")  # lookup identifier, arrival, aborts, moves, packet's length
 
 PEEK: Final = 0x01
 WAIT: Final = 0x02
@@ -376,7 +376,9 @@ def failed(number: int, error: MessageQueueError) -> bytes:
 def _parts(message: Delivered) -> tuple[bytes, bytes]:
     packet = message.packet
     return (
-        _MESSAGE.pack(message.lookup_id, message.arrival, message.aborts, len(packet)),
+        _MESSAGE.pack(
+            message.lookup_id, message.arrival, message.aborts, message.moves, len(packet)
+        ),
         packet,
     )
 
@@ -410,10 +412,10 @@ def _decode_messages(found: Frame) -> Delivered | list[Delivered]:
     messages = []
     for _ in range(count):
         need_within(at + _MESSAGE.size, end)
-        lookup_id, arrival, aborts, length = _MESSAGE.unpack_from(body, at)
+        lookup_id, arrival, aborts, moves, length = _MESSAGE.unpack_from(body, at)
         at += _MESSAGE.size
         need_within(at + length, end)
-        messages.append(Delivered(body[at : at + length], lookup_id, arrival, aborts))
+        messages.append(Delivered(body[at : at + length], lookup_id, arrival, aborts, moves))
         at += length
     if at != end:
         raise WireError(f"{end - at} bytes follow the last message", field="body")

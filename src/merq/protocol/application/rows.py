@@ -10,7 +10,7 @@ manager only says where each of them is in the bytes that it sends along.
 | 8 each | lookup identifiers |
 | 4 each | where each packet begins in the data |
 | 4 each | the packets' sizes |
-| 8 each | notes: which message, counted from 0, and how often its receive was aborted |
+| 12 each | notes: which message, counted from 0, how often its receive was aborted, and moves |
 | | the data |
 
 Before each packet lie 28 bytes: the size of what follows from the 13th byte on, its CRC-32, four
@@ -35,6 +35,7 @@ ROWS_BYTES_MAX: Final = 8 << 20
 """What their packets take, unless a single one takes more."""
 
 PREFIX_SIZE: Final = 28
+NOTE_SIZE: Final = 12
 _HEAD: Final = Struct("<II")
 _PREFIX: Final = Struct("<IIB3xIIQ")
 _CHECKED_AT: Final = 12
@@ -50,7 +51,8 @@ class RowsReport:
         ids: Their lookup identifiers, 8 bytes each.
         offsets: Where their packets begin in the data, 4 bytes each.
         sizes: Their packets' sizes, 4 bytes each.
-        notes: Which of them, and how often receiving it was aborted, 4 bytes each.
+        notes: Which of them, how often receiving it was aborted, and how often it was moved, 4
+            bytes each.
         data: In one or more pieces.
     """
 
@@ -71,7 +73,7 @@ def prefixed(queue: int, arrival: int, lookup_id: int, packet: bytes) -> bytes:
 
 def encode_rows(number: int, rows: RowsReport) -> bytes:
     """Messages as a frame."""
-    head = _HEAD.pack(rows.count, len(rows.notes) // 8)
+    head = _HEAD.pack(rows.count, len(rows.notes) // NOTE_SIZE)
     parts = (head, rows.ids, rows.offsets, rows.sizes, rows.notes, *rows.data)
     return frame(Kind.ROWS, number, *[bytes(each) for each in parts])
 
@@ -87,10 +89,10 @@ def decode_rows(found: Frame) -> RowsReport:
         raise WireError(f"the body has {len(body)} bytes; it needs {_HEAD.size}", field="rows")
     count, notes = _HEAD.unpack_from(body)
     at = _HEAD.size
-    if count > ROWS_MAX or notes > count or at + 16 * count + 8 * notes > len(body):
+    if count > ROWS_MAX or notes > count or at + 16 * count + NOTE_SIZE * notes > len(body):
         raise WireError(f"{count} messages and {notes} notes in {len(body)} bytes", field="rows")
     columns = []
-    for size in (8 * count, 4 * count, 4 * count, 8 * notes):
+    for size in (8 * count, 4 * count, 4 * count, NOTE_SIZE * notes):
         columns.append(body[at : at + size])
         at += size
     return RowsReport(count, columns[0], columns[1], columns[2], columns[3], (body[at:],))
