@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from merq.errors import MessageQueueError
 from merq.model.delivered import Delivered
 from merq.model.reservations import ClaimReport, QueueSpan, RangeReport, StageReport
+from merq.model.row_batch import RowBatch
 from merq.model.selecting import (
     AtCursor,
     ByCorrelationId,
@@ -153,6 +154,7 @@ def requests() -> st.SearchStrategy[Request]:
             TEXT,
         ),
         st.builds(asked.SendManyTo, TEXT, st.lists(PACKETS, min_size=1, max_size=4), U64, TEXT),
+        st.builds(asked.SendRows, U32, row_batches()),
         st.builds(asked.Begin, U64),
         st.builds(asked.End, U64, st.sampled_from(list(asked.Ending))),
         st.builds(asked.AskWhy, st.binary(min_size=20, max_size=20)),
@@ -167,6 +169,27 @@ def rows(draw: st.DrawFn) -> RowsReport:
     sizes = 8 * count, 4 * count, 4 * count, 12 * draw(st.integers(0, count))
     ids, offsets, lengths, notes = (draw(st.binary(min_size=size, max_size=size)) for size in sizes)
     return RowsReport(count, ids, offsets, lengths, notes, (draw(PACKETS), draw(PACKETS)))
+
+
+@st.composite
+def row_batches(draw: st.DrawFn) -> RowBatch:
+    """Rows and their templates, whether they fit each other or not."""
+    count = draw(st.integers(1, 4))
+
+    def column(size: int) -> bytes:
+        return draw(st.binary(min_size=size * count, max_size=size * count))
+
+    has_kinds, has_tags, has_labels = (draw(st.booleans()) for _ in range(3))
+    return RowBatch(
+        count=count,
+        templates=tuple(draw(st.lists(PACKETS, min_size=1, max_size=3))),
+        kinds=column(1) if has_kinds else b"",
+        tags=column(28) if has_tags else b"",
+        label_sizes=column(1) if has_labels else b"",
+        labels=draw(PACKETS),
+        body_sizes=column(4),
+        bodies=draw(PACKETS),
+    )
 
 
 def results() -> st.SearchStrategy[Result]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from kit.row_batches import batch_of
 from merq.engine.holdings import MEMORY
 from merq.engine.queue import Queue
 from merq.engine.staging import StageLabel
@@ -219,9 +220,15 @@ class BulkWorld(ManagerWorld):
             self.ledger.sent[tag] = Sent(unit, stage)
             unit.tags.append(tag)
             packets.append(packet)
+        engine = self.running.engine
+        by_rows = self.chance.random() < 0.5
         self.ask(
             Doing("write", stage, unit),
-            lambda request: self.running.engine.send(request, stage, packets),
+            lambda request: (
+                engine.stages.send_rows(request, engine.stage(stage), batch_of(packets))
+                if by_rows
+                else engine.send(request, stage, packets)
+            ),
         )
 
     def publish(self) -> None:

@@ -380,3 +380,14 @@ def test_stages_of_a_driver_that_died_are_swept(tmp_path: Any) -> None:
             stages.sweep()
         queue.send("so that it is carried out", recoverable=True)
         assert manager.bulk.stages() == []
+
+
+def test_rows_that_take_more_than_a_request_may_are_written(
+    alpha: ServiceProcess, manager: Manager
+) -> None:
+    queue = new_queue(manager)
+    schema = schema_with(body="binary")
+    writer = writer_to(alpha, queue, schema)
+    large = [(bytes([number]) * (1 << 20),) for number in range(18)]
+    writer.commit([writer.write(rows(schema, *large))])
+    assert bodies(queue) == [each for (each,) in large]

@@ -15,6 +15,7 @@ from merq.client.queues import Queue
 from merq.errors import InDoubt, MessageQueueError
 from merq.hresult import HResult
 from merq.model.reservations import ClaimReport, QueueSpan, RangeReport, StageReport
+from merq.model.row_batch import RowBatch
 from merq.protocol.application.batches import MESSAGES_MAX
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import (
@@ -31,6 +32,7 @@ from merq.protocol.application.requests import (
     Request,
     Reserve,
     Send,
+    SendRows,
 )
 from merq.protocol.application.rows import RowsReport
 
@@ -69,11 +71,20 @@ class Stage:
             )
         return of_type(self._driver.ask(Send(self.number, packets)), int)
 
+    def send_rows(self, rows: RowBatch) -> int:
+        """The same for messages that have most in common: much quicker for both sides.
+
+        Raises:
+            MessageQueueError: MQ_ERROR_INVALID_PARAMETER, a column does not fit the others, or a
+                template cannot be one; what else `send` refuses.
+        """
+        return of_type(self._driver.ask(SendRows(self.number, rows)), int)
+
 
 class Bulk:
     """Messages by the hundred thousand.
 
-    Everything here but `Stage.send` may be asked for again if the connection is lost, and is.
+    Everything here but what a stage sends may be asked for again if the connection is lost, and is.
     """
 
     def __init__(self, driver: Driving) -> None:

@@ -10,9 +10,10 @@ times as long to make.
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from merq.engine.records import Entry
+from merq.engine.records import Entry, PutRun
 from merq.errors import MessageQueueError
 from merq.model.delivered import Delivered
 from merq.model.reservations import RangeReport
@@ -109,6 +110,40 @@ class PutManyStep:
         self.entry = entry
         self.size = size
         self.keys: list[int] | None = None
+
+
+@final
+class PutRowsStep:
+    """Messages come into a stage.
+
+    Attributes:
+        entry: The first one's place among the change's entries, the others follow it.
+        ids: The lookup identifier of each.
+        sizes: Of each packet.
+        expiries: When each leaves unreceived.
+        keys: By which each is known.
+        size: Of all packets together.
+    """
+
+    __slots__ = ("entry", "expiries", "ids", "keys", "queue", "size", "sizes")
+
+    def __init__(
+        self,
+        queue: Queue,
+        entry: int,
+        ids: array[int],
+        sizes: array[int],
+        expiries: array[int],
+        keys: array[int],
+        size: int,
+    ) -> None:
+        self.queue = queue
+        self.entry = entry
+        self.ids = ids
+        self.sizes = sizes
+        self.expiries = expiries
+        self.keys = keys
+        self.size = size
 
 
 @final
@@ -314,6 +349,7 @@ class PublishStep:
 Step: TypeAlias = (
     PutStep
     | PutManyStep
+    | PutRowsStep
     | RemoveStep
     | RemoveManyStep
     | MoveStep
@@ -344,7 +380,7 @@ class Change:
     __slots__ = ("answers", "end", "entries", "is_certain", "positions", "steps")
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[Entry | PutRun] = []
         self.steps: list[Step] = []
         self.answers: list[Answer] = []
         self.positions: tuple[int, ...] = ()

@@ -256,9 +256,13 @@ class Holdings:
         The first message gets this number, the others follow in the order in which they came.
         """
         columns = stage.positions.columns(without=0)
-        if columns.ids[0] >> 56 != columns.ids[-1] >> 56:
+        if columns.ids[0] >> 56 == columns.ids[-1] >> 56:
+            start = columns.ids[0] >> 56 << 56 | first
+            ids = array("Q", range(start, start + len(columns.ids)))
+        else:
             columns = _by_arrival(columns)
-        ids = [each >> 56 << 56 | number for number, each in enumerate(columns.ids, first)]
+            numbered = enumerate(columns.ids, first)
+            ids = array("Q", [each >> 56 << 56 | number for number, each in numbered])
         stage.positions = Positions()
         stage.by_message_id = MessageIds()
         target.positions.append_many(

@@ -80,6 +80,21 @@ class Entry(NamedTuple):
         return self.data + self.more
 
 
+class PutRun(NamedTuple):
+    """Messages that come into a queue, as many entries of one kind.
+
+    Attributes:
+        data: Of each what precedes its body.
+        more: Of each its body, to save a copy.
+        size: Of all of it.
+    """
+
+    kind: int
+    data: list[bytes]
+    more: list[bytes]
+    size: int
+
+
 class PutHeader(NamedTuple):
     """What precedes the packet in a PUT."""
 
@@ -103,6 +118,17 @@ class NoteData(NamedTuple):
 def put(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     """A message comes into a queue."""
     return Entry(PUT, _PUT.pack(queue, arrival, lookup_id), packet)
+
+
+def singly(entries: Sequence[Entry | PutRun]) -> list[Entry]:
+    """Entries one by one, in the order of the positions that the store gives them."""
+    found: list[Entry] = []
+    for each in entries:
+        if isinstance(each, PutRun):
+            found += [Entry(each.kind, *parts) for parts in zip(each.data, each.more, strict=True)]
+        else:
+            found.append(each)
+    return found
 
 
 def keep(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:

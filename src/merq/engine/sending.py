@@ -100,11 +100,26 @@ class Senders:
         """
         added = TRANSACTION_HEADER_SIZE if is_transactional else 0
         views = [_checked(packet, added) for packet in packets]
+        total = sum(map(len, packets)) + added * len(packets)
+        self.check_all(queue, views, total, len(packets))
+        return views
+
+    def check_all(self, queue: Queue, views: list[MessageView], total: int, count: int) -> None:
+        """Refuses messages that a queue does not take, or has no room for.
+
+        Args:
+            queue: Where they go.
+            views: Packets of all the kinds that there are.
+            total: What they take together.
+            count: How many they are.
+
+        Raises:
+            MessageQueueError: The text says why.
+        """
         if _is_choosy(queue):
             for view in views:
                 check_secured(queue, view)
-        self._check_room(queue, sum(map(len, packets)) + added * len(packets), len(packets))
-        return views
+        self._check_room(queue, total, count)
 
     def _put_all(
         self,

@@ -71,18 +71,9 @@ class SortedMap:
 
     def add_many(self, keys: Sequence[int], values: Sequence[int]) -> list[tuple[int, int]]:
         """Gives keys their values; keys that had one already, and that one, are returned."""
-        run = self._last
         some = array("Q", keys)
-        if (
-            self._runs
-            and some[0] > self._last_key
-            and len(run.keys) + len(some) <= self._rows
-            and all(map(lt, some, islice(some, 1, None)))
-        ):
-            run.keys.extend(some)
-            run.values.extend(values)
-            self._last_key = some[-1]
-            self._count += len(some)
+        if self._runs and some[0] > self._last_key and all(map(lt, some, islice(some, 1, None))):
+            self._extend(some, values)
             return []
         replaced = []
         for key, value in zip(keys, values, strict=True):
@@ -90,6 +81,24 @@ class SortedMap:
             if before is not None:
                 replaced.append((key, before))
         return replaced
+
+    def _extend(self, keys: array[int], values: Sequence[int]) -> None:
+        """Adds keys that grow and are above all others."""
+        at, count = 0, len(keys)
+        while at < count:
+            run = self._last
+            if len(run.keys) >= self._rows:
+                if run.start:
+                    run.trim()
+                else:
+                    run = _Run(array("Q"), array("Q"))
+                    self._put(len(self._runs), run, keys[at])
+            end = min(count, at + self._rows - len(run.keys))
+            run.keys.extend(keys[at:end])
+            run.values.extend(values[at:end])
+            at = end
+        self._last_key = keys[-1]
+        self._count += count
 
     def get(self, key: int) -> int | None:
         """The value of a key."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,17 +18,19 @@ from uuid import UUID
 from zlib import crc32
 
 from merq.engine import notices, records
-from merq.engine.changes import Answer, Change, DropStep, PublishStep, RelocateStep
+from merq.engine.changes import Answer, Change, DropStep, PublishStep, PutRowsStep, RelocateStep
 from merq.engine.filling import put_run
 from merq.engine.holdings import STAGE_NUMBER_END, STAGE_NUMBER_FIRST
 from merq.engine.numbers import lookup_id_of
 from merq.engine.queue import Queue
 from merq.engine.sending import Senders
 from merq.engine.state import State
+from merq.engine.templates import Rows, Stamp, checked_rows, made_packets
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.queue import QueueKind, QueueProperties
 from merq.model.reservations import StageReport
+from merq.model.row_batch import RowBatch
 from merq.wire.build import (
     TransactionPlace,
     ending_transaction,
@@ -136,24 +139,11 @@ class Stages:
         is_transactional = target.properties.transactional
         views = self._senders.checked(target, packets, is_transactional=is_transactional)
         change = Change()
-        first = state.numbers.ordinals(len(views), change)
-        if first is None:
-            ordinals = [state.numbers.ordinal(change) for _ in views]
-        else:
-            ordinals = list(range(first, first + len(views)))
+        ordinals = self._ordinals(len(views), change)
         now, source = state.now, state.source
-        before = stage.positions.count
-        if stage.staged_bytes:  # what is on its way was counted here
-            before = self._written.get(stage.number, before)
-        self._written[stage.number] = before + len(views)
+        before = self._count_written(stage, len(views))
         if is_transactional:
-            place = TransactionPlace(
-                sequence_id=state.now << 32 | stage.number & 0xFFFF,
-                sequence_number=before + 1,
-                previous_sequence_number=before,
-                identifier=StageLabel.of(stage).transaction,
-                is_first=False,  # which one is, is known when all are published
-            )
+            place = self._place(stage, before)
             headers = transaction_headers(place, [False] * len(views), is_last=False)
             done = [
                 in_transaction(view, header, view.time_to_be_received, source, now, ordinal)
@@ -172,6 +162,72 @@ class Stages:
         put_run(state, change, stage, done, [key | each for each in ordinals], priorities)
         change.answers.append(Answer(request, len(views)))
         state.submit(change)
+
+    def send_rows(self, request: int, stage: Queue, batch: RowBatch) -> None:
+        """The same for rows that have most in common."""
+        state, target = self._state, self._target(stage)
+        is_transactional = target.properties.transactional
+        rows = checked_rows(batch, is_transactional=is_transactional)
+        self._senders.check_all(target, rows.views, rows.total, batch.count)
+        change = Change()
+        ordinals = self._ordinals(batch.count, change)
+        before = self._count_written(stage, batch.count)
+        place = self._place(stage, before) if is_transactional else None
+        first = state.numbers.lookup_ids(7, batch.count, change)
+        numbers = range(first, first + batch.count)
+        priorities = [0 if is_transactional else view.base_flags & 7 for view in rows.views]
+        if len(set(priorities)) == 1:
+            start = lookup_id_of(priorities[0], first)
+            ids = array("Q", range(start, start + batch.count))
+        else:
+            pairs = zip(rows.kinds, numbers, strict=True)
+            ids = array("Q", [lookup_id_of(priorities[kind], each) for kind, each in pairs])
+        stamp = Stamp(stage.number, state.source, state.now, place)
+        heads, bodies = made_packets(rows, stamp, ids, ordinals)
+        key = state.source_key(state.source)
+        step = PutRowsStep(
+            stage,
+            len(change.entries),
+            ids,
+            array("I", rows.sizes),
+            _expiries(stage, rows, heads),
+            array("Q", map(key.__or__, ordinals)),
+            rows.total,
+        )
+        size = rows.total + records.PUT_HEADER_SIZE * batch.count
+        change.entries.append(records.PutRun(records.PUT, heads, bodies, size))
+        change.steps.append(step)
+        state.stage(stage, rows.total)
+        if any(view.user_flags & notices.TELLING for view in rows.views):
+            self._quiet.discard(stage.number)
+        change.answers.append(Answer(request, batch.count))
+        state.submit(change)
+
+    def _ordinals(self, count: int, change: Change) -> Sequence[int]:
+        numbers = self._state.numbers
+        first = numbers.ordinals(count, change)
+        if first is None:
+            return [numbers.ordinal(change) for _ in range(count)]
+        return range(first, first + count)
+
+    def _count_written(self, stage: Queue, count: int) -> int:
+        """How many messages were written into a stage before these."""
+        before = stage.positions.count
+        if stage.staged_bytes:  # what is on its way was counted here
+            before = self._written.get(stage.number, before)
+        self._written[stage.number] = before + count
+        return before
+
+    def _place(self, stage: Queue, before: int) -> TransactionPlace:
+        """Where the next message stands in the transaction that its batch is."""
+        return TransactionPlace(
+            sequence_id=self._state.now << 32 | stage.number & 0xFFFF,
+            sequence_number=before + 1,
+            previous_sequence_number=before,
+            identifier=StageLabel.of(stage).transaction,
+            is_first=False,  # which one is, and which is the last, is known when all are published
+            is_last=False,
+        )
 
     # Publishing.
 
@@ -363,3 +419,15 @@ class Stages:
                 )
             )
         return found
+
+
+def _expiries(stage: Queue, rows: Rows, heads: list[bytes]) -> array[int]:
+    """When each row's message leaves unreceived: all of one template live as long as each other."""
+    if not rows.kinds:
+        expires = stage.expiry_of(memoryview(heads[0])[records.PUT_HEADER_SIZE :])
+        return array("I", [expires]) * len(heads)
+    known = {
+        kind: stage.expiry_of(memoryview(heads[rows.kinds.index(kind)])[records.PUT_HEADER_SIZE :])
+        for kind in set(rows.kinds)
+    }
+    return array("I", [known[kind] for kind in rows.kinds])

@@ -28,6 +28,7 @@ from merq.engine.changes import (
     PublishStep,
     PurgeStep,
     PutManyStep,
+    PutRowsStep,
     PutStep,
     ReleaseStep,
     RelocateStep,
@@ -185,7 +186,7 @@ class State(Holdings):
         match step:
             case PutStep():
                 self.unstage(step.queue, len(step.packet))
-            case PutManyStep():
+            case PutManyStep() | PutRowsStep():
                 self.unstage(step.queue, step.size)
             case RemoveStep() | MoveStep():
                 self._stay(step.queue, step.lookup_id)
@@ -266,7 +267,7 @@ class State(Holdings):
             for step in change.steps
         )
 
-    def _reserve_again(self, reserved: list[records.Entry]) -> None:
+    def _reserve_again(self, reserved: list[records.Entry | records.PutRun]) -> None:
         """What was not written does not count, and changes that are planned may depend on it.
 
         The first of them has to write it, and the first of those that write anything, lest that one
@@ -344,6 +345,8 @@ class State(Holdings):
                 self._put(step, change)
             case PutManyStep():
                 self._put_many(step, change)
+            case PutRowsStep():
+                self._put_rows(step, change)
             case RemoveStep():
                 self.remove(step.queue, step.lookup_id)
             case RemoveManyStep():
@@ -477,6 +480,18 @@ class State(Holdings):
             self.outbound[queue] = None
         if queue.waiting:
             self.awake.append(queue)
+
+    def _put_rows(self, step: PutRowsStep, change: Change) -> None:
+        """The same for what is written into a stage, where nobody waits and nothing expires."""
+        queue = step.queue
+        count = len(step.ids)
+        queue.staged_bytes -= step.size
+        queue.arrived += count
+        locations = change.positions[step.entry : step.entry + count]
+        # A frame lies in one segment.
+        self._packets.keep(locations[0], step.size)
+        queue.positions.append_many(step.ids, locations, step.sizes, step.expiries, step.keys)
+        queue.by_message_id.add_many(step.keys, step.ids)
 
     # Opening and checkpoints.
 

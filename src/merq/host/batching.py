@@ -23,6 +23,7 @@ from merq.protocol.application.requests import (
     ReadRows,
     ReleaseClaim,
     Reserve,
+    SendRows,
 )
 
 NUMBER_MAX: Final = (1 << 56) - 1
@@ -51,6 +52,7 @@ def bulk_rules(host: Host) -> dict[type, Callable[[int, Any], Reply]]:
         ListClaims: desk.list_claims,
         ReleaseClaim: desk.release,
         CreateStage: desk.create_stage,
+        SendRows: desk.send_rows,
         Publish: desk.publish,
         DropStages: desk.drop_stages,
         ListStages: desk.list_stages,
@@ -120,6 +122,11 @@ class _Batches:
         _check(batch=request.batch)
         label = StageLabel(request.writer, request.batch, request.part)
         self._engine.stages.create(number, self._engine.queue(request.queue), label)
+        return PENDING
+
+    def send_rows(self, number: int, request: SendRows) -> Reply:
+        stages = self._engine.stages
+        stages.send_rows(number, self._engine.stage(request.stage), request.rows)
         return PENDING
 
     def publish(self, number: int, request: Publish) -> Reply:

@@ -75,7 +75,7 @@ def pack_batch(batch: pa.RecordBatch, packer: Packer, common: dict[str, Any]) ->
     Raises:
         MessageQueueError: A value is not what it can be; the text says which and why.
     """
-    bodies = _bodies(batch)
+    bodies = bodies_of(batch)
     columns = {PER_ROW[name]: batch.column(name) for name in batch.schema.names if name in PER_ROW}
     varying = {}
     for name, column in columns.items():
@@ -97,7 +97,7 @@ def pack_batch(batch: pa.RecordBatch, packer: Packer, common: dict[str, Any]) ->
     return packets
 
 
-def _bodies(batch: pa.RecordBatch) -> Iterator[Any]:
+def bodies_of(batch: pa.RecordBatch) -> Iterator[Any]:
     """What the messages say: `body` with its type, or `value`."""
     names = batch.schema.names
     values = batch.column("value").to_pylist() if "value" in names else [None] * batch.num_rows

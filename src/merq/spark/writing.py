@@ -8,7 +8,7 @@ batch: a batch that Spark tries again finds that it was published, and is not se
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from merq.client.bulk import Stage
 from merq.client.packets import Packer
 from merq.errors import MerqError
 from merq.host.allocating import keep_freed_memory
+from merq.spark.gathering import gathered
 from merq.spark.managers import Access, accesses, title
 from merq.spark.options import BadOption, Options, read_options
 from merq.spark.overlapping import Handover
@@ -40,6 +41,9 @@ _LOG: Final = logging.getLogger(__name__)
 
 ROWS: Final = 2048
 """Messages that are handed to the queue manager at once."""
+
+ROWS_BYTES: Final = 4 << 20
+"""What they take, unless a single one takes more: texts take twice as much in a message."""
 
 TYPES: Final = {
     "queue": "string",
@@ -161,8 +165,7 @@ class _Task:
         """Writes rows."""
         # Spark's names of columns are the same in any case.
         batch = batch.rename_columns([name.lower() for name in batch.schema.names])
-        for start in range(0, batch.num_rows, ROWS):
-            some = batch.slice(start, ROWS)
+        for some in pieces(batch):
             if "queue" in self._columns and not self._default:
                 for name in some.column("queue").unique().to_pylist():
                     meant = pc.equal(some.column("queue"), name)
@@ -175,7 +178,7 @@ class _Task:
         if name is None:
             raise BadOption("a row has no queue: column queue is null")
         stage, packer = self._stage(name)
-        self.handover.call(partial(stage.send, pack_batch(batch, packer, self._common)))
+        self.handover.call(sending(stage, batch, packer, self._common))
 
     def _stage(self, name: str) -> tuple[Stage, Packer]:
         found = self._stages.get(name)
@@ -212,6 +215,30 @@ def _of_stream(name: str) -> tuple[str, str | None]:
         return name, None
     batch = context.getLocalProperty("streaming.sql.batchId")
     return f"{name} of query {query}" if name else f"query {query}", batch
+
+
+def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows as they are handed to the queue manager: not too many, and not too large, at once."""
+    if batch.num_rows > ROWS or (batch.num_rows > 1 and batch.nbytes > ROWS_BYTES):
+        rows = min(ROWS, (batch.num_rows + 1) // 2)
+        for start in range(0, batch.num_rows, rows):
+            yield from pieces(batch.slice(start, rows))
+    elif batch.num_rows:
+        yield batch
+
+
+def sending(
+    stage: Stage, batch: pa.RecordBatch, packer: Packer, common: dict[str, Any]
+) -> Callable[[], int]:
+    """What writes rows into a stage, when it is called.
+
+    Raises:
+        MessageQueueError: A value is not what it can be; the text says which and why.
+    """
+    rows = gathered(batch, packer, common)
+    if rows is None:
+        return partial(stage.send, pack_batch(batch, packer, common))
+    return partial(stage.send_rows, rows)
 
 
 def _publish(messages: list[WriterCommitMessage | None]) -> None:

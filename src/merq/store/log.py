@@ -185,9 +185,12 @@ class Log:
         self._check()
         payload = RECORD_HEADER_SIZE * len(records)
         for record in records:
-            payload += len(record[1])
             if len(record) == 3:
-                payload += len(record[2])
+                payload += len(record[1]) + len(record[2])
+            elif len(record) == 2:
+                payload += len(record[1])
+            else:
+                payload += RECORD_HEADER_SIZE * (len(record[1]) - 1) + record[3]
         if payload > FRAME_PAYLOAD_MAX:
             raise StoreFull(
                 f"{payload} bytes at once, at most {FRAME_PAYLOAD_MAX} are stored in one piece"

@@ -74,8 +74,13 @@ class Frame:
         return self._records
 
 
-Entry: TypeAlias = tuple[int, bytes] | tuple[int, bytes, bytes]
-"""A record to be written: its kind and its data, which may be in two parts."""
+Entry: TypeAlias = (
+    tuple[int, bytes] | tuple[int, bytes, bytes] | tuple[int, list[bytes], list[bytes], int]
+)
+"""A record to be written: its kind and its data, which may be in two parts.
+
+Or many of one kind: the first parts, the second parts, and the size of all of them together.
+"""
 
 
 def frame_size(payload: int) -> int:
@@ -95,6 +100,9 @@ def pack_frame(
     at = begin
     heads: list[bytes] = []
     for record in records:
+        if len(record) == 4:
+            at = _pack_run(record, at, parts, heads, positions)
+            continue
         kind, data = record[0], record[1]
         assert 0 < kind <= KIND_MAX, "kind 0 does not exist"
         size, checksum = len(data), crc32(data)
@@ -114,10 +122,32 @@ def pack_frame(
     payload = at - begin
     assert payload <= FRAME_PAYLOAD_MAX, "the caller keeps to the limit"
     checksum = crc32(heads[0] if len(heads) == 1 else b"".join(heads))
-    head = _FRAME.pack(FRAME_MAGIC, payload, sequence, durable, len(records), checksum)
+    head = _FRAME.pack(FRAME_MAGIC, payload, sequence, durable, len(positions), checksum)
     parts[0] = head + _CRC.pack(crc32(head, key))
     parts.append(bytes(-payload % FRAME_ALIGNMENT))
     return b"".join(parts), tuple(positions)
+
+
+def _pack_run(
+    run: tuple[int, list[bytes], list[bytes], int],
+    at: int,
+    parts: list[bytes],
+    heads: list[bytes],
+    positions: list[int],
+) -> int:
+    """Adds many records of one kind, the first of them at `at`; gives where they end."""
+    kind, firsts, seconds, _ = run
+    assert 0 < kind <= KIND_MAX, "kind 0 does not exist"
+    pack = _RECORD.pack
+    for data, more in zip(firsts, seconds, strict=True):
+        size = len(data) + len(more)
+        head = pack(size, crc32(more, crc32(data)), kind)
+        parts += (head, data, more)
+        heads.append(head)
+        at += RECORD_HEADER_SIZE
+        positions.append(at)
+        at += size
+    return at
 
 
 def read_mark(log: memoryview, at: int, key: int) -> Mark | None:

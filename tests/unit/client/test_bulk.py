@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from acceptance.service_process import ServiceProcess
+from kit.row_batches import batch_of
 from merq import Manager, Queue
 from merq import open as open_manager
 from merq.client.bulk import SEQUENCE_MAX, Stage
@@ -213,3 +215,27 @@ def test_a_crash_of_the_service_changes_nothing_of_it(tmp_path: Path) -> None:
         assert [each.body for each in queue.peek_all()] == [*expected[3:], b"a"]
         assert bulk.ranges(queue, GROUP) == []
         assert isinstance(stage, Stage)
+
+
+def test_rows_that_have_most_in_common_are_written_and_published(
+    manager: Manager, queue: Queue
+) -> None:
+    stage = manager.bulk.stage(queue, "rows", 0, "0")
+    expected = [b"a", b"bb", b"ccc"]
+    assert stage.send_rows(batch_of(packets(*expected))) == 3
+    assert manager.bulk.publish("rows", 0, [stage.number]) == 3
+    assert [each.body for each in queue.peek_all()] == expected
+    assert bodies(manager.bulk.rows(queue, 0, SEQUENCE_MAX)) == expected
+
+
+def test_rows_that_do_not_fit_are_refused_and_the_connection_goes_on(
+    manager: Manager, queue: Queue
+) -> None:
+    stage = manager.bulk.stage(queue, "rows", 1, "0")
+    batch = batch_of(packets(b"a"))
+    wrong = replace(batch, bodies=b"more")
+    error = refused(HResult.MQ_ERROR_INVALID_PARAMETER, lambda: stage.send_rows(wrong))
+    assert "bodies of 1 bytes, but 4 are there" in error.text
+    assert stage.send_rows(batch) == 1
+    manager.bulk.drop_stage(stage.number)
+    refused(HResult.MQ_ERROR_QUEUE_DELETED, lambda: stage.send_rows(batch))

@@ -17,7 +17,7 @@ from merq.engine.changes import Answer, Change, Result
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
 from merq.engine.reading import Selector
-from merq.engine.records import PUT_HEADER_SIZE, Entry, read_put
+from merq.engine.records import PUT_HEADER_SIZE, Entry, read_put, singly
 from merq.engine.snapshot import restore_snapshot, take_snapshot
 from merq.errors import MessageQueueError, WireError
 from merq.hresult import HResult
@@ -156,13 +156,13 @@ class World:
                 self._become_durable()
 
     def _write(self, change: Change) -> None:
-        entries = change.entries
+        entries = singly(change.entries)
         base = (len(self.log) + 1) * FRAME_SPACE
         positions, at = [], base
         for entry in entries:
             positions.append(at)
             at += len(entry.whole)
-        frame = Written(list(entries), tuple(positions), at)
+        frame = Written(entries, tuple(positions), at)
         self.log.append(frame)
         self._lay_out(frame)
         self.engine.written(change, frame.positions, frame.end)

@@ -16,7 +16,7 @@ asked = st.lists(st.integers(1, 2 * RESERVATION + 5), min_size=1, max_size=8)
 def reserved(change: Change) -> list[tuple[int, int]]:
     """What a change says in the log, and nothing else is there."""
     assert {entry.kind for entry in change.entries} <= {records.RESERVE}
-    return [records.read_reserve(entry.data) for entry in change.entries]
+    return [records.read_reserve(entry.data) for entry in records.singly(change.entries)]
 
 
 def at(sequential_id: int, ordinal: int) -> Numbers:

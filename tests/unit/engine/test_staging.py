@@ -49,6 +49,18 @@ def test_stages_come_in_the_order_in_which_they_are_named(world: BulkWorld) -> N
     assert world.bodies(number)[-1] == b"behind"
 
 
+def test_messages_keep_their_priorities_when_the_first_and_the_last_have_the_same(
+    world: BulkWorld,
+) -> None:
+    number = world.create("q")
+    stage = world.stage(number)
+    for body, priority in ((b"a", 3), (b"b", 7), (b"c", 0), (b"d", 3)):
+        world.write(stage, body, priority=priority)
+    world.publish(stage)
+    assert world.bodies(number) == [b"b", b"a", b"d", b"c"]
+    assert [each >> 56 for each in world.lookup_ids(number)] == [0, 4, 4, 7]
+
+
 def test_a_writer_is_told_when_what_it_wrote_is_durable(world: BulkWorld) -> None:
     number = world.create("q")
     stage = world.stage(number)

@@ -7,7 +7,7 @@ import pytest
 from merq.errors import StoreCorrupt, StoreFailed, StoreFull
 from merq.store.checkpoints import Checkpoint, write_checkpoint
 from merq.store.log import Log, LogSettings, pack_segment_header, position_of, segment_name
-from merq.store.records import FRAME_PAYLOAD_MAX, Record
+from merq.store.records import FRAME_PAYLOAD_MAX, Entry, Record
 from merq.store.recovery import Frame, Identity, Opened, open_store
 from merq.testing.disk import Operation, PowerCut, SimulatedDisk
 
@@ -56,6 +56,23 @@ def test_positions_grow_and_read_back_what_was_appended() -> None:
     assert [at for at, _ in places] == sorted(at for at, _ in places)
     assert all(log.read(at, len(data)) == data for at, data in places)
     assert len(log.segments()) > 2
+
+
+def test_many_records_of_one_kind_are_written_as_if_one_by_one() -> None:
+    heads, bodies = [b"a", b"", b"ccc"], [b"one", b"two", b""]
+    singly: list[Entry] = [(5, head, body) for head, body in zip(heads, bodies, strict=True)]
+    run: Entry = (5, heads, bodies, sum(map(len, heads + bodies)))
+    written = []
+    for some in (singly, [run]):
+        records: list[Entry] = [(1, b"before"), *some, (2, b"behind")]
+        disk = SimulatedDisk()
+        log = log_on(disk)
+        appended = log.append(records)
+        log.sync()
+        written.append((appended, log.read_raw(position_of(1, 0), log.end & 0xFFFFFFFF)))
+        found = reopened(disk.crash())[1]
+        assert found == [b"before", b"aone", b"two", b"ccc", b"behind"]
+    assert written[0] == written[1]
 
 
 def test_a_position_is_segment_and_offset() -> None:

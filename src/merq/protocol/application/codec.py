@@ -93,10 +93,12 @@ from merq.protocol.application.requests import (
     ResumeQueue,
     Send,
     SendManyTo,
+    SendRows,
     SendTo,
     TakeOffline,
 )
 from merq.protocol.application.rows import RowsReport, decode_rows, encode_rows
+from merq.protocol.application.templated import decode_send_rows, encode_send_rows
 from merq.protocol.application.values import from_plain, parse_json, to_json
 
 ID_SIZE: Final = 20
@@ -176,7 +178,7 @@ _ASK_NAMES: Final = {kind: name for name, kind in _ASKS.items()}
 # Requests.
 
 
-def encode_request(number: int, request: Request, received: int = 0) -> bytes:
+def encode_request(number: int, request: Request, received: int = 0) -> bytes:  # noqa: PLR0911
     """A request as a frame."""
     if isinstance(request, Send):
         return encode_send(number, request, received)
@@ -199,6 +201,8 @@ def encode_request(number: int, request: Request, received: int = 0) -> bytes:
         return encode_send_to(number, request, received)
     if isinstance(request, SendManyTo):
         return encode_send_many_to(number, request, received)
+    if isinstance(request, SendRows):
+        return encode_send_rows(number, request, received)
     name = _ASK_NAMES[type(request)]
     body = b'{"%s":%s}' % (name.encode("ascii"), to_json(request))
     return frame(Kind.ASK, number, body, received=received)
@@ -333,6 +337,7 @@ _REQUESTS: Final[dict[int, Callable[[Frame], Request]]] = {
     Kind.SEND: decode_send,
     Kind.SEND_TO: decode_send_to,
     Kind.SEND_MANY_TO: decode_send_many_to,
+    Kind.SEND_ROWS: decode_send_rows,
     Kind.READ: _decode_read,
     Kind.END_RECEIVE: _decode_end_receive,
     Kind.TRANSACT: _decode_transact,

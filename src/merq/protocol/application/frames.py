@@ -42,6 +42,7 @@ class Kind(IntEnum):
     TRANSACT = 7
     CANCEL = 8
     SEND_MANY_TO = 9
+    SEND_ROWS = 10
     WELCOME = 65
     DONE = 66
     NUMBER = 67

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from merq.model.access import Access, Share
 from merq.model.queue import PrivacyLevel, QueueSettings
+from merq.model.row_batch import RowBatch
 from merq.model.selecting import Selection
 
 # Messages. These are made for every message: plain classes are quicker to make than frozen ones.
@@ -145,6 +146,14 @@ class SendManyTo:
         self.packets = packets
         self.transaction = transaction
         self.dead_letter = dead_letter
+
+
+@dataclass(frozen=True, slots=True)
+class SendRows:
+    """Messages that have most in common, into a stage; answered with how many they are."""
+
+    stage: int
+    rows: RowBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,6 +554,7 @@ Request: TypeAlias = (
     | Cancel
     | SendTo
     | SendManyTo
+    | SendRows
     | Move
     | Begin
     | End

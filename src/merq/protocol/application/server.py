@@ -46,6 +46,7 @@ from merq.protocol.application.requests import (
     Request,
     Send,
     SendManyTo,
+    SendRows,
     SendTo,
 )
 
@@ -87,6 +88,7 @@ LASTING: Final = (
     Send,
     SendTo,
     SendManyTo,
+    SendRows,
     EndReceive,
     End,
     Prepare,

@@ -22,7 +22,7 @@ from merq.spark.flows.running import FlowFailed, Progress, Summary, failing, hea
 from merq.spark.lake.folder import Folder
 from merq.spark.lake.reading import described_lake, read_lake
 from merq.spark.managers import Access, title
-from merq.spark.packing import pack_batch
+from merq.spark.writing import pieces, sending
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,9 +33,6 @@ SUMMARY: Final = "Sends messages of an archive, chosen by SQL, to a queue again,
 REPLAYS: Final = "_replays"
 BATCH_MESSAGES: Final = 1_000
 """Messages that are sent at once, and at most so many as the rate allows in a second."""
-
-STAGE_BYTES: Final = 4 << 20
-"""What is handed to the queue manager at once, about; a single message may be larger."""
 
 SAMPLES: Final = 5
 """Messages that a dry run shows."""
@@ -176,13 +173,10 @@ class _Target:
     def send(self, rows: Any, writer: str, batch: int) -> int:
         """Publishes a batch unless it was before; gives how many messages that were."""
         stage = self._manager.bulk.stage(self._queue, writer, batch, f"replay {time.time_ns()}")
-        for part in rows.to_batches(max_chunksize=_rows_at_once(rows)):
-            stage.send(pack_batch(part, self._packer, self._common))
+        for part in rows.to_batches():
+            for piece in pieces(part):
+                sending(stage, piece, self._packer, self._common)()
         return self._manager.bulk.publish(writer, batch, [stage.number])
-
-
-def _rows_at_once(rows: Any) -> int:
-    return max(1, int(rows.num_rows * STAGE_BYTES / max(rows.nbytes, 1)))
 
 
 def _selected(spark: SparkSession, settings: Settings) -> DataFrame:
