@@ -1,13 +1,16 @@
 """How a batch becomes part of a lake exactly once, however often it is tried and wherever it fails.
 
-1. Spark writes the batch's files into `_staging`, where nobody looks; what an earlier attempt has
-   left there goes first.
+1. Spark writes the batch's files into `_staging`, where nobody looks, into an own folder of this
+   attempt.
 2. The files are put on the disk, and then `_commits/WRITER/BATCH.json` is written, which names them
    and where they belong. From here on the batch is committed.
 3. The files are moved to their places. A file is either here or there, never at both.
 4. A table format with a log of its own is told, under the writer's name and the batch's number.
+5. What attempts at this batch and at earlier ones have left in `_staging` goes.
 
-A batch that comes again finds its record and only does what is left of 3 and 4. So whoever reads
+A batch that comes again finds its record and only does what is left of 3 to 5. A driver that was
+thought dead, and is not, does no harm beside the one that has taken its place: each has files of
+its own, and only one of them can write the record; the other then goes by that. So whoever reads
 the folder sees each message once, with any program that reads Parquet. Spark's own file sink does
 the same only for readers that know its log, and a folder with that log cannot be compacted, nor be
 written by two queries.
@@ -17,8 +20,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Final, Protocol
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 
@@ -113,36 +118,48 @@ class Committer:
         """
         record = f"{COMMITS}/{self._writer}/{batch:012}.json"
         found = self._folder.read_json(record)
-        is_new = found is None
+        is_new = False
         if found is None:
-            files = self._stage(batch, write)
-            self._folder.write_json(
-                record, {"batch": batch, "what": what, "files": [asdict(each) for each in files]}
+            attempt = f"{self._staging(batch)}/{uuid4()}"
+            files = self._stage(batch, attempt, write)
+            self._check_is_next(batch)
+            value = {"batch": batch, "what": what, "files": [asdict(each) for each in files]}
+            is_new = self._folder.create_json(record, value, f"{attempt}/record.json")
+            found = value if is_new else self._folder.read_json(record)
+        files = _files_of(found, record)
+        # A checkpoint that was set back gives old numbers to new messages.
+        if found["what"] != what:
+            raise LakeError(
+                f"batch {batch} is in the archive with other messages ({found['what']}) than "
+                f"now ({what}): the checkpoint was set back or exchanged. Begin with another "
+                "name, and with the same group if you receive"
             )
-        else:
-            files = _files_of(found, record)
-            # A checkpoint that was set back gives old numbers to new messages.
-            if found["what"] != what:
-                raise LakeError(
-                    f"batch {batch} is in the archive with other messages ({found['what']}) than "
-                    f"now ({what}): the checkpoint was set back or exchanged. Begin with another "
-                    "name, and with the same group if you receive"
-                )
         self._place(files)
         self._table.add(files, self._writer, batch)
-        self._folder.remove_folder(self._staging(batch))
         self._forget(batch)
         return Committed(tuple(files), is_new)
 
     def _staging(self, batch: int) -> str:
         return f"{STAGING}/{self._writer}/{batch:012}"
 
-    def _stage(self, batch: int, write: Callable[[str], None]) -> list[NewFile]:
-        staging = self._staging(batch)
-        self._folder.remove_folder(staging)
-        write(self._folder.spark_path(staging))
+    def _check_is_next(self, batch: int) -> None:
+        """A batch without a record was never committed, unless that was so long ago that it went.
+
+        Raises:
+            LakeError: Later ones are committed.
+        """
+        last = max(self._folder.files_in(f"{COMMITS}/{self._writer}"), default="")
+        if last > f"{COMMITS}/{self._writer}/{batch:012}.json":
+            raise LakeError(
+                f"batch {batch} is to be added to the archive, and {last} is there already: "
+                "another driver of the same name has gone on, or the checkpoint was set back. If "
+                "no other one runs, begin with another name, and with the same group if you receive"
+            )
+
+    def _stage(self, batch: int, attempt: str, write: Callable[[str], None]) -> list[NewFile]:
+        write(self._folder.spark_path(attempt))
         found: list[NewFile] = []
-        for name, size in self._folder.files_in(staging).items():
+        for name, size in self._folder.files_in(attempt).items():
             if not name.endswith(".parquet"):
                 continue
             day, queue = _values_of(name)
@@ -159,11 +176,17 @@ class Committer:
             # What is not there any more was moved before, and may since have been compacted.
             if self._folder.exists(each.staged):
                 self._folder.make_folder(each.name.rpartition("/")[0])
-                self._folder.move(each.staged, each.name)
-                moved.append(each.name)
+                # Who goes by the same record may do it just now.
+                with suppress(FileNotFoundError):
+                    self._folder.move(each.staged, each.name)
+                    moved.append(each.name)
         self._folder.sync(moved)
 
     def _forget(self, batch: int) -> None:
+        """What attempts at this batch and at those before it have left goes, and an old record."""
+        for each in self._folder.folders_in(f"{STAGING}/{self._writer}"):
+            if each <= f"{batch:012}":
+                self._folder.remove_folder(f"{STAGING}/{self._writer}/{each}")
         if batch >= RECORDS_KEPT:
             self._folder.remove(f"{COMMITS}/{self._writer}/{batch - RECORDS_KEPT:012}.json")
 

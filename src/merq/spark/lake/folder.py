@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from pyarrow import fs
@@ -135,12 +136,38 @@ class Folder:
                 stream.write(data)
             return
         passing = self.path(f"{name}.tmp")
-        with open(passing, "wb") as file:  # noqa: PTH123
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_through(passing, data)
         self._files.move(passing, self.path(name))
         self._sync_folder(self.path(name.rpartition("/")[0]))
+
+    def create_json(self, name: str, value: Any, passing: str) -> bool:
+        """Writes a file whole unless there is one; of two who try at once one does it.
+
+        On object stores nobody can promise that: there the last one does it.
+
+        Args:
+            name: The file.
+            value: What it says.
+            passing: A file that nobody else has, which may be left after a failure.
+
+        Returns:
+            Whether it was this one.
+        """
+        if not self.is_local:
+            if self.exists(name):
+                return False
+            self.write_json(name, value)
+            return True
+        for each in (name, passing):
+            self.make_folder(each.rpartition("/")[0])
+        _write_through(self.path(passing), (json.dumps(value, indent=1) + "\n").encode())
+        try:
+            # A second name for it: that fails if the name is taken, where renaming would replace.
+            os.link(self.path(passing), self.path(name))
+        except FileExistsError:
+            return False
+        self._sync_folder(self.path(name.rpartition("/")[0]))
+        return True
 
     def make_folder(self, name: str) -> None:
         """A folder that is there already stays."""
@@ -156,8 +183,8 @@ class Folder:
             self._files.delete_file(self.path(name))
 
     def remove_folder(self, name: str) -> None:
-        """A folder goes with everything in it."""
-        if self.exists(name):
+        """A folder goes with everything in it; one that is not there is no failure."""
+        with suppress(FileNotFoundError):
             self._files.delete_dir(self.path(name))
 
     def sync(self, names: Iterable[str]) -> None:
@@ -177,6 +204,14 @@ class Folder:
         while len(path) >= len(self._root):
             _sync(path)
             path = path.rpartition("/")[0]
+
+
+def _write_through(path: str, data: bytes) -> None:
+    """Writes a file; it is on the disk when this returns."""
+    with open(path, "wb") as file:  # noqa: PTH123
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _sync(path: str) -> None:
