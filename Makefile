@@ -3,6 +3,7 @@
 # make bench   measures, in ratios, the plain and the compiled build
 # make fuzz    fuzzes the codec and the sessions for SECONDS each (default 60)
 # make soak    COUNT messages (default 1000000) between two services that are cut off and killed
+# make chaos   KILLS kills (default 20) of everything that two Spark streams on a cluster consist of
 # make lock    writes the lock files anew from pyproject.toml
 # make docs    writes the generated pages anew
 # make clean   removes what the others made
@@ -13,13 +14,14 @@ BIN := $(VENV)/bin
 PEERS := .build/peers
 SECONDS ?= 60
 COUNT ?= 1000000
+KILLS ?= 20
 
 # The first Python on the machine that is new enough; name another with make PYTHON=...
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup java perhaps-java test check tests spark compiled run bench fuzz soak lock docs clean
+.PHONY: help setup java perhaps-java test check tests spark compiled run bench fuzz soak chaos lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -89,6 +91,12 @@ fuzz: setup
 soak: SECONDS = 3600
 soak: setup
 	$(BIN)/python tools/soak.py --count $(COUNT) --seconds $(SECONDS)
+
+# The same seed kills the same kinds in the same order: make chaos KILLS=40 SEED=7
+chaos: SECONDS = 3600
+chaos: SEED = 5
+chaos: setup java
+	$(BIN)/python tools/chaos.py --kills $(KILLS) --seconds $(SECONDS) --seed $(SEED)
 
 lock: setup
 	$(BIN)/python tools/lock.py
