@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from cluster.chaos import Chaos, Plan
 from kit.clusters import cluster
-from spark.chaos import Chaos, Plan
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import merq
-from spark.troubled_job import write_numbers
+from cluster.troubled_job import write_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

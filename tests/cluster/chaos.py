@@ -27,10 +27,7 @@ import pyarrow.parquet as pq
 
 import merq
 from acceptance.service_process import ServiceProcess, wait_until
-from kit.clusters import LOG_END, SPARK_HOME, Cluster
-from kit.stations import end_cleanly
-from spark import chaos_program, troubled_job
-from spark.chaos_program import (
+from cluster.chaos_program import (
     ARCHIVED,
     ATTEMPTS,
     BEGUN,
@@ -45,13 +42,16 @@ from spark.chaos_program import (
     Orders,
     body_of,
 )
+from kit.clusters import LOG_END, SPARK_HOME, Cluster
+from kit.stations import end_cleanly
+from spark import chaos_program, troubled_job
 
 DRIVER, EXECUTOR, WORKER = "driver", "executor", "worker"
 PYTHON, MANAGER = "python worker", "queue manager"
 KINDS: Final = (DRIVER, EXECUTOR, WORKER, PYTHON, MANAGER)
 """What is killed."""
 
-PROGRAM: Final = "spark.chaos_program"
+PROGRAM: Final = "cluster.chaos_program"
 LOOK_S: Final = 0.1
 SAY_S: Final = 10.0
 WORKER_AWAY_S: Final = 3.0

@@ -6,13 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
+from cluster.chaos import EXECUTOR, MANAGER, PYTHON, Chaos, Plan
 from kit.clusters import cluster
 from kit.marked_processes import Mark
-from spark.chaos import EXECUTOR, MANAGER, PYTHON, Chaos, Plan
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_every_message_is_archived_forwarded_and_reconciled_once_whatever_is_killed(
@@ -21,7 +17,7 @@ def test_every_message_is_archived_forwarded_and_reconciled_once_whatever_is_kil
     """One driver does it all, by `spark-submit`, because on a cluster it takes long to start.
 
     It runs the flows `archive` and `reconcile`, a stream from queue to queue, and a job with tasks
-    that fail or run twice at once; `spark.chaos` says what is compared. `make chaos` also kills
+    that fail or run twice at once; `cluster.chaos` says what is compared. `make chaos` also kills
     drivers and workers.
     """
     # With this seed the executor is the first, then the queue manager.
