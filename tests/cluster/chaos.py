@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 import merq
 from acceptance.service_process import ServiceProcess, wait_until
+from cluster import chaos_program, troubled_job
 from cluster.chaos_program import (
     ARCHIVED,
     ATTEMPTS,
@@ -44,7 +45,6 @@ from cluster.chaos_program import (
 )
 from kit.clusters import LOG_END, SPARK_HOME, Cluster
 from kit.stations import end_cleanly
-from spark import chaos_program, troubled_job
 
 DRIVER, EXECUTOR, WORKER = "driver", "executor", "worker"
 PYTHON, MANAGER = "python worker", "queue manager"
