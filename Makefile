@@ -82,6 +82,7 @@ bench: setup $(PEERS)/.ready
 	$(BIN)/python bench/brokers
 	$(BIN)/python bench/exchange
 	$(BIN)/python bench/spark
+	$(BIN)/python bench/flows
 
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)

@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -64,7 +64,7 @@ def serving(folder: Path, build: Path) -> Iterator[dict[str, dict[str, object]]]
         Unavailable: No addresses can be had for them.
     """
     folder.mkdir()
-    network = _spare_network()
+    network = spare_network(HOSTS.values())
     hosts = {name: f"{network}.{number}" for name, number in HOSTS.items()}
     sites: dict[str, Site] = {name: Site(host=hosts[name]) for name in (RELAY, BEHIND)}
     with ExitStack() as stack:
@@ -127,11 +127,15 @@ def _peers(name: str, sites: Mapping[str, Site]) -> str:
     )
 
 
-def _spare_network() -> str:
-    """Three numbers of addresses at which nobody has the port of queue managers."""
+def spare_network(numbers: Collection[int]) -> str:
+    """Three numbers of addresses; with any of these behind them, nobody has the port there.
+
+    Raises:
+        Unavailable: There are none.
+    """
     for count in range(NETWORKS):
         network = f"127.0.{1 + (os.getpid() + count) % NETWORKS}"
-        if all(_is_spare(f"{network}.{number}") for number in HOSTS.values()):
+        if all(_is_spare(f"{network}.{number}") for number in numbers):
             return network
     raise Unavailable(f"no loopback addresses have port {STANDARD_PORT} to spare")
 

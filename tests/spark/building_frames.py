@@ -16,6 +16,7 @@ from merq.model.message_class import MessageClass
 from merq.model.variant import VariantType
 from merq.protocol.application.rows import PREFIX_SIZE, RowsReport, prefixed
 from merq.spark.decoding import SEQUENCE_MASK
+from merq.spark.texts import text_of
 
 TEXTS: Final = frozenset({int(VariantType.VT_LPWSTR), VT_BSTR, VT_LPSTR})
 """Types of bodies that are text."""
@@ -96,6 +97,9 @@ def expected(stored: Stored) -> dict[str, Any]:
         "move_count": message.move_count,
         "soap_envelope": None if soap is None else shown(soap.envelope.data or "") or None,
         "destination": shown(message.destination_queue) or None,
+        "body_text": _value(message)
+        if message.body_type in TEXTS
+        else text_of(message.body_type, message.body_bytes),
     }
 
 

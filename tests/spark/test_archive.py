@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -16,13 +15,12 @@ from kit.pages import ROOT, program_of
 from merq.client.manager import Manager
 from merq.client.queues import Queue
 from merq.errors import MessageQueueError
-from merq.model.body import TypedBytes, encode_body
 from merq.spark.flows.archive import Settings, run
 from merq.spark.flows.running import FlowFailed, Quiet, Summary
 from merq.spark.lake import reading
+from merq.spark.lake.days import with_day
 from merq.spark.lake.folder import LakeError
 from merq.spark.lake.reading import read_lake
-from merq.spark.lake.texts import text_of, with_day_and_text
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -137,24 +135,10 @@ def test_journals_of_several_managers_come_into_one_lake(
         assert found == {"alpha": "from alpha", "beta": "from beta"}
 
 
-def test_the_text_of_a_body_and_its_day_in_utc_are_found_by_spark_as_by_python(
-    spark: SparkSession,
-) -> None:
+def test_the_day_of_a_message_is_that_of_its_arrival_in_utc(spark: SparkSession) -> None:
     late = datetime(2026, 11, 16, 23, 30, tzinfo=UTC)
-    bodies: list[Any] = [
-        "höher", 5, -1, 2.5, True, None, UUID(int=7), late, b"", b"a\tb\n", b"a\0b", b"\xff\xd8",
-        "ö".encode(), b"\xef\xbb\xbf<a/>", "<ö/>".encode("utf-16"), b"\xff", b"\xefx",
-        TypedBytes(3, b"\1"), TypedBytes(999, b"odd"),
-    ]  # fmt: skip
-    encoded = [encode_body(each) for each in bodies]
-    rows = [
-        (number, kind, data, each if isinstance(each, str) else None, late)
-        for number, (each, (kind, data)) in enumerate(zip(bodies, encoded, strict=True))
-    ]
-    ddl = "sequence int, body_type int, body binary, value string, arrived_time timestamp"
-    found = with_day_and_text(spark.createDataFrame(rows, ddl)).orderBy("sequence").collect()
-    assert [row["body_text"] for row in found] == [text_of(*each) for each in encoded]
-    assert {row["day"] for row in found} == {late.date()}
+    found = with_day(spark.createDataFrame([(late,)], "arrived_time timestamp")).collect()
+    assert [row["day"] for row in found] == [late.date()]
 
 
 def test_reading_waits_for_a_compaction_and_says_so_if_it_does_not_end(

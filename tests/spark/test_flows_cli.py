@@ -20,7 +20,15 @@ from click.testing import CliRunner
 
 from merq.cli.demo_lake import DemoLake
 from merq.cli.main import merq
-from merq.spark.flows.commands import command_of, descriptions_of, main, options_of, run_flow
+from merq.spark.flows.commands import (
+    LINE_S,
+    Terminal,
+    command_of,
+    descriptions_of,
+    main,
+    options_of,
+    run_flow,
+)
 from merq.spark.flows.running import (
     Flow,
     FlowFailed,
@@ -248,6 +256,20 @@ def test_a_stream_that_ends_is_looked_at_to_the_end() -> None:
     assert len(looked) == 4
 
 
+def test_a_log_is_told_now_and_then_how_far_a_flow_is(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    terminal = Terminal(lambda: now)
+    terminal.step("messages", 500_000, None)
+    now = LINE_S
+    terminal.step("messages", 1_000_000, None)
+    terminal.step("messages", 1_500_000, None)
+    now = 2 * LINE_S
+    terminal.step("messages", 1_500_000, 3_000_000)
+    now = 3 * LINE_S
+    terminal.step("messages", 1_500_000, 3_000_000)
+    assert capsys.readouterr().err == "1,000,000 messages\n1,500,000 of 3,000,000 messages\n"
+
+
 def test_a_pause_ends_when_somebody_wants_to_stop() -> None:
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -265,6 +287,8 @@ def test_a_local_session_is_bound_to_this_machine() -> None:
     assert local["spark.driver.bindAddress"] == local["spark.driver.host"] == "127.0.0.1"
     assert local["spark.sql.session.timeZone"] == "UTC"
     assert "SerialGC" in local["spark.driver.extraJavaOptions"]
+    deep = session_settings(master="local[2]")["spark.driver.extraJavaOptions"]
+    assert deep.startswith("-Xss"), "a batch that is stopped is told by a deep regular expression"
     assert local["spark.ui.enabled"] == "true"
     far = session_settings(master="spark://host:7077")
     assert "spark.driver.bindAddress" not in far

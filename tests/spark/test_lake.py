@@ -23,7 +23,7 @@ from merq.spark.lake.description import FORMATS, described, read_description, se
 from merq.spark.lake.folder import Folder, LakeError, escaped, unescaped
 from merq.spark.lake.reading import find_message
 from merq.spark.lake.tables import ParquetTable, table_of
-from merq.spark.lake.texts import text_of
+from merq.spark.texts import text_of
 from spark.lake_files import DAY, QUEUE, description, ids_by_glob, put, staging
 
 WRITER = "011ff0cb-048e-4c00-833e-44f8f2541574"

@@ -17,6 +17,7 @@ def test_the_columns_are_those_that_are_documented_in_their_order() -> None:
         "priority", "delivery", "class", "correlation_id", "sent_time", "arrived_time", "source_qm",
         "response_queue", "admin_queue", "app_tag", "sender_id", "transaction_id", "first_in_xact",
         "last_in_xact", "extension", "abort_count", "move_count", "soap_envelope", "destination",
+        "body_text",
     )  # fmt: skip
 
 

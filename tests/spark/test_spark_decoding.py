@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 from kit.layouts import guids
 from kit.messages import user_messages, wide_text
 from merq.errors import StoreError
-from merq.model.body import VT_BSTR, VT_LPSTR, Value, encode_body
+from merq.model.body import VT_BSTR, VT_LPSTR, TypedBytes, Value, encode_body
 from merq.model.names import PrivateName, PublicName
 from merq.model.variant import VariantType
 from merq.spark.columns import BY_NAME
 from merq.spark.decoding import Frame, MalformedBody
 from merq.spark.options import DROPMALFORMED, FAILFAST, PERMISSIVE
+from merq.spark.texts import text_of
 from merq.wire.build import Outline, TransactionPlace, build_packet
 from merq.wire.message import UserMessage
 from spark.building_frames import QUEUE, Stored, expected, report_of
@@ -261,3 +263,32 @@ def test_a_malformed_message_stops_the_query_if_that_is_wanted(kind: int, body: 
 def test_bodies_that_are_no_text_are_never_malformed(mode: str) -> None:
     messages = [packet(body=b"x", body_type=3), packet(body=b"\xff", body_type=0x2011), packet()]
     assert frame_of(*messages).batch(("value",), mode).to_pylist() == [{"value": None}] * 3
+
+
+ODD: list[Value] = [
+    5, -1, 2.5, True, None, UUID(int=7), b"", b"a\0b", b"\xff\xd8", b"\xff", b"\xefx",
+    b"\xef\xbb\xbf<a/>", "<ö/>".encode("utf-16"), TypedBytes(3, b"\1"), TypedBytes(999, b"odd"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_a_body_has_the_same_text_whatever_bodies_are_beside_it(odd: Value) -> None:
+    for beside in (["höher"], ["ö".encode(), b"a\tb\n"], ["text", b"bytes"]):
+        bodies: list[Value] = [*beside, odd]
+        found = texts_of_bodies(bodies)
+        assert found == [text_of(*encode_body(each)) for each in bodies]
+
+
+def test_bytes_that_are_texts_and_empty_ones_are_found_together() -> None:
+    bodies: list[Value] = [b"one", b"", "zwö".encode()]
+    assert texts_of_bodies(bodies) == ["one", None, "zwö"]
+
+
+def texts_of_bodies(bodies: Sequence[Value]) -> list[str | None]:
+    """The column of messages with these bodies, in one frame."""
+    stored = []
+    for each in bodies:
+        kind, data = encode_body(each)
+        stored.append(Stored(build_packet(replace(PLAIN, body=data, body_type=kind))))
+    found: list[str | None] = Frame(report_of(stored), QUEUE).column("body_text").to_pylist()
+    return found

@@ -50,12 +50,16 @@ COLUMNS: Final = (
     Column("move_count", "int", "how often it was moved to a subqueue, or back"),
     Column("soap_envelope", "string", "of messages that came over SOAP"),
     Column("destination", "string", "where it was sent, a format name"),
+    Column("body_text", "string", "the body as text wherever that makes sense"),
 )
 """All columns, in their order."""
 
 BY_NAME: Final = {each.name: each for each in COLUMNS}
 RARE: Final = frozenset(
-    {"sender_id", "extension", "abort_count", "move_count", "soap_envelope", "destination"}
+    {
+        *("sender_id", "extension", "abort_count", "move_count", "soap_envelope", "destination"),
+        "body_text",
+    }
 )
 """Columns that are there only if they are asked for."""
 

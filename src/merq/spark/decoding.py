@@ -24,6 +24,7 @@ from merq.model.message_class import MessageClass
 from merq.model.variant import VariantType
 from merq.protocol.application.rows import RowsReport
 from merq.spark.options import DROPMALFORMED, FAILFAST
+from merq.spark.texts import texts_of
 
 SEQUENCE_MASK: Final = (1 << 56) - 1
 VT_LPWSTR: Final = int(VariantType.VT_LPWSTR)
@@ -63,6 +64,8 @@ class Frame:
         self._u8 = np.frombuffer(self._data, dtype=np.uint8)
         self._u16 = np.ndarray((size - 1,), "<u2", self._data, strides=(1,))
         self._u32 = np.ndarray((size - 3,), "<u4", self._data, strides=(1,))
+        # Two columns are made of these, and they take longer than all others together.
+        self._texts_known: tuple[Array, list[int]] | None = None
         self._find()
 
     def verify(self) -> None:
@@ -235,6 +238,11 @@ class Frame:
 
     def _values(self) -> tuple[Array, list[int]]:
         """Bodies as text, and which of them are none though their types say so."""
+        if self._texts_known is None:
+            self._texts_known = self._decoded()
+        return self._texts_known
+
+    def _decoded(self) -> tuple[Array, list[int]]:
         kinds = self._u32[self._properties_at + 24]
         rows = np.flatnonzero((kinds == VT_LPWSTR) | (kinds == VT_BSTR) | (kinds == VT_LPSTR))
         if not len(rows):
@@ -251,6 +259,10 @@ class Frame:
             else:
                 malformed.append(row)
         return pa.array(texts, pa.string()), malformed
+
+    def _body_texts(self) -> Array:
+        kinds = self._u32[self._properties_at + 24]
+        return texts_of(kinds, self._bodies(), self._values()[0])
 
     def _priorities(self) -> Array:
         return pa.array((self._u16[self._at + 2] & 7).astype(np.int32))
@@ -395,4 +407,5 @@ _COLUMNS: Final[dict[str, Callable[[Frame], Array]]] = {
     "move_count": lambda frame: frame._noted(2),
     "soap_envelope": Frame._soap_envelopes,
     "destination": Frame._destinations,
+    "body_text": Frame._body_texts,
 }

@@ -20,7 +20,11 @@ ARROW_ROWS: Final = 2048
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """`spark-submit` sets it for the program that it starts."""
 
-_QUICK_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_JAVA: Final = "-Xss16m"
+"""A stream that is stopped within a batch looks for the reason by a regular expression whose depth
+grows with the text: with Java's usual stack it ends with pages of StackOverflowError."""
+
+_QUICK_JAVA: Final = f"{_JAVA} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -57,8 +61,8 @@ def session_settings(
             "spark.driver.bindAddress": LOOPBACK,
             "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         }
-    if quick:
-        found["spark.driver.extraJavaOptions"] = _QUICK_JAVA
+    if quick or (master and is_local(master)):
+        found["spark.driver.extraJavaOptions"] = _QUICK_JAVA if quick else _JAVA
     return found | dict(extra or {})
 
 

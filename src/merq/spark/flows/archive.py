@@ -11,6 +11,7 @@ from merq.spark.columns import BY_NAME, chosen
 from merq.spark.flows.running import FlowFailed, Progress, Summary, awaited
 from merq.spark.lake.committing import STAGED_DAY, STAGED_QUEUE, Committed, Committer, Table
 from merq.spark.lake.compacting import Compacted, compact
+from merq.spark.lake.days import with_day
 from merq.spark.lake.description import (
     DAY,
     DELTA,
@@ -24,7 +25,6 @@ from merq.spark.lake.description import (
 )
 from merq.spark.lake.folder import Folder
 from merq.spark.lake.tables import table_of
-from merq.spark.lake.texts import with_day_and_text
 from merq.spark.managers import places
 from merq.spark.options import read_options
 
@@ -173,7 +173,7 @@ class _Archiving:
         session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         # Sorting rows by their folders takes as long as writing them.
         session.conf.set("spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES))
-        ready = with_day_and_text(rows).selectExpr(
+        ready = with_day(rows).selectExpr(
             *(f"`{name}`" for name in self.description.columns),
             f"`{DAY}` {STAGED_DAY}",
             f"`{QUEUE}` {STAGED_QUEUE}",

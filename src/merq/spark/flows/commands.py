@@ -11,8 +11,9 @@ import dataclasses
 import inspect
 import re
 import sys
+import time
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -34,13 +35,20 @@ _VARIABLES: Final = {
 _FOR_PROGRAMMERS: Final = re.compile(r"\n\n(?:Args|Returns|Raises|Yields):\n.*", re.DOTALL)
 
 
+LINE_S: Final = 10.0
+"""How often a file or a log is told how far a flow is; a terminal shows it all the time."""
+
+
 class Terminal:
     """Tells people on standard error how far a flow is; on a terminal in a line that moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._console = Console(stderr=True, highlight=False)
         self._bar: Progress | None = None
         self._tasks: dict[str, Any] = {}
+        self._now = now
+        self._told_s = now()
+        self._told: dict[str, int] = {}
         if self._console.is_terminal:
             self._bar = Progress(
                 SpinnerColumn(),
@@ -56,8 +64,11 @@ class Terminal:
         self._console.print(text, markup=False, soft_wrap=True)
 
     def step(self, name: str, done: int, total: int | None) -> None:
-        """The line that moves."""
+        """The line that moves; or another line, if there is news and it is time for one."""
         if self._bar is None:
+            if self._now() - self._told_s >= LINE_S and done != self._told.get(name, 0):
+                self._told_s, self._told[name] = self._now(), done
+                self.say(f"{done:,} {name}" if total is None else f"{done:,} of {total:,} {name}")
             return
         if name not in self._tasks:
             self._bar.start()

@@ -12,7 +12,7 @@ A lake is a folder, here or wherever `pyarrow.fs` reaches:
 | `_checkpoints/NAME/` | how far a query is, as Spark keeps it |
 | `_replays/NAME/` | what a replay sends, and how far it is |
 
-`folder` touches files, `description` is `archive.json`, `texts` makes columns that messages do not
+`folder` touches files, `description` is `archive.json`, `days` adds the column that messages do not
 have, `committing` makes batches part of the lake, `tables` are the formats (with `delta` and
 `iceberg`), `compacting` joins small files, and `reading` gives the rows back.
 """

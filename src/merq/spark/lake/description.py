@@ -22,11 +22,12 @@ FORMATS: Final = (PARQUET, DELTA, ICEBERG)
 
 DAY: Final = "day"
 QUEUE: Final = "queue"
-BODY_TEXT: Final = "body_text"
-ALWAYS: Final = ("queue", "message_id", "sequence", "arrived_time", "body", "body_type", "value")
-"""Columns that every lake has, because days, texts and replays are made of them."""
+ALWAYS: Final = (
+    *("queue", "message_id", "sequence", "arrived_time", "body", "body_type", "value", "body_text"),
+)
+"""Columns that every lake has: days and replays are made of them, and people look for texts."""
 
-OWN: Final = {DAY: "date", BODY_TEXT: "string"}
+OWN: Final = {DAY: "date"}
 """Columns that the archive adds, and their types in SQL."""
 
 _ARROW: Final = {
