@@ -57,11 +57,12 @@ perhaps-java: setup
 	@$(BIN)/python tools/java.py || true
 
 tests: setup
-	nice $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --ignore=tests/spark
+	nice $(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore=tests/spark --ignore=tests/cluster
 
-# One session for all of them, so one process.
+# One session for all of them, so one process; a cluster has sessions of its own.
 spark: setup java
 	$(BIN)/python -m pytest --quiet tests/spark
+	$(BIN)/python -m pytest --quiet tests/cluster
 
 compiled: setup
 	nice $(BIN)/python tools/compiled.py test

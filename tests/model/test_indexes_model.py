@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kit.shares import share_of
 from merq.engine.expiry import DUE_MAX, Expiries
 from merq.engine.identifiers import MessageIds
 
@@ -245,8 +246,10 @@ class Expiring(RuleBasedStateMachine):
 
 
 TestIdentifiers = Identifiers.TestCase
-TestIdentifiers.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestIdentifiers.settings = settings(
+    max_examples=share_of(100), stateful_step_count=40, deadline=None
+)
 TestLongerRuns = LongerRuns.TestCase
-TestLongerRuns.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestLongerRuns.settings = settings(max_examples=share_of(80), stateful_step_count=40, deadline=None)
 TestExpiring = Expiring.TestCase
-TestExpiring.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestExpiring.settings = settings(max_examples=share_of(100), stateful_step_count=40, deadline=None)

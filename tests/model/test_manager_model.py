@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
+from kit.shares import share_of
 from merq.model.access import Access, Share
 from model.core_machine import Core
 from model.engine_machine import names, picks
@@ -105,6 +106,6 @@ class Engine(Core, ReadingRules):
 
 
 TestCore = Core.TestCase
-TestCore.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+TestCore.settings = settings(max_examples=share_of(200), stateful_step_count=30, deadline=None)
 TestEngine = Engine.TestCase
-TestEngine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestEngine.settings = settings(max_examples=share_of(150), stateful_step_count=40, deadline=None)

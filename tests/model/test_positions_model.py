@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kit.shares import share_of
 from merq.engine.positions import (
     AVAILABLE,
     LOCKED,
@@ -293,6 +294,8 @@ class LongerBlocks(Placing):
 
 
 TestPositions = Placing.TestCase
-TestPositions.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestPositions.settings = settings(max_examples=share_of(120), stateful_step_count=40, deadline=None)
 TestLongerBlocks = LongerBlocks.TestCase
-TestLongerBlocks.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestLongerBlocks.settings = settings(
+    max_examples=share_of(80), stateful_step_count=40, deadline=None
+)

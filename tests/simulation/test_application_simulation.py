@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pytest
 
+from kit.shares import share_of
 from simulation.application_world import run_everywhere, run_seed
 
-SEEDS = 80
+SEEDS = share_of(80)
 STRIPE = 20
 # Each fails again if what it found is undone.
 REGRESSIONS = [

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import pytest
 
+from kit.shares import share_of
 from simulation.bulk_world import run_everywhere, run_seed
 
-SEEDS = 30
+SEEDS = share_of(30)
 STRIPE = 10
 
 

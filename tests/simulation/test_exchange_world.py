@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pytest
 
+from kit.shares import share_of
 from simulation.exchange_world import run_everywhere, run_seed
 
-SEEDS = 40
+SEEDS = share_of(40)
 STRIPE = 10
 # Each fails again if what it found is undone.
 REGRESSIONS = [

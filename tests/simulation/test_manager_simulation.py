@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import pytest
 
+from kit.shares import share_of
 from simulation.manager_world import run_everywhere, run_seed
 
-SEEDS = 60
+SEEDS = share_of(60)
 STRIPE = 10
 # Each fails again if what it found is undone.
 REGRESSIONS = [

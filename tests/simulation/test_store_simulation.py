@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import pytest
 
+from kit.shares import share_of
 from simulation.store_world import run_damage, run_everywhere, run_seed
 
-SEEDS = 200
+SEEDS = share_of(200)
 STRIPE = 20
 # Each fails again if what it found is undone.
 REGRESSIONS = [

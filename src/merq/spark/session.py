@@ -30,6 +30,7 @@ _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.python.daemon.module": "merq.spark.daemon",
 }
 _USUAL: Final = {
     "spark.ui.enabled": "false",
