@@ -17,7 +17,7 @@ from bench.spark.measuring import Figures, Session, filled
 
 import merq
 
-COUNT, QUICK_COUNT = 400_000, 60_000
+COUNT, QUICK_COUNT = 600_000, 60_000
 """Messages of 1 KiB."""
 
 ROUNDS, QUICK_ROUNDS = 3, 1
@@ -48,7 +48,8 @@ one Spark session with two threads, beside the queue manager on the same machine
 different, and shrink to a half if they are compressed, as Parquet does. A client sends a
 recoverable message every two milliseconds meanwhile: how long the slowest hundredth of these takes
 is compared with the same on a quiet machine and with the same while Spark reads and writes Parquet.
-Writing is as it should be if either of its two goals is met. **Only ratios of one run mean
+Writing is as it should be if either of its two goals is met. Before it is measured, the queue
+manager has tidied up what was purged before. **Only ratios of one run mean
 anything**; [performance](performance.md) says why.
 
 """
@@ -91,11 +92,14 @@ def _measured(folder: Path, build: Path, count: int, rounds: int, singles: int) 
     }
     listening = folder / "data" / "merq.sock"
     command = [sys.executable, "-m", "merq", "serve", "--data", str(folder / "data")]
-    with running(command, folder, listening.is_socket, variables):
-        return _rounds(folder, f"unix:{listening}", count, rounds, singles)
+    with running(command, folder, listening.is_socket, variables) as process:
+        return _rounds(folder, (f"unix:{listening}", process), count, rounds, singles)
 
 
-def _rounds(folder: Path, url: str, count: int, rounds: int, singles: int) -> list[Figures]:
+def _rounds(
+    folder: Path, service: tuple[str, int], count: int, rounds: int, singles: int
+) -> list[Figures]:
+    url, process = service
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession  # noqa: PLC0415 - it takes a while
@@ -106,13 +110,16 @@ def _rounds(folder: Path, url: str, count: int, rounds: int, singles: int) -> li
         .config("spark.log.level", "ERROR")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "2048")
         .config("spark.sql.streaming.metricsEnabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        # As sessions of pipelines have it.
+        .config("spark.python.daemon.module", "merq.spark.daemon")
         .getOrCreate()
     )
     found = []
     try:
         with merq.connect(url) as manager:
             filled(manager, count)
-            session = Session(spark, url, folder, count)
+            session = Session(spark, url, process, folder, count)
             session.read()  # warms everything
             for number in range(rounds):
                 print(f"round {number + 1} of {rounds}", file=sys.stderr)
