@@ -57,7 +57,7 @@ perhaps-java: setup
 	@$(BIN)/python tools/java.py || true
 
 tests: setup
-	nice $(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore=tests/spark --ignore=tests/cluster
+	nice -n 19 $(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore=tests/spark --ignore=tests/cluster
 
 # One session for all of them, so one process; a cluster has sessions of its own.
 spark: setup java
@@ -65,7 +65,7 @@ spark: setup java
 	$(BIN)/python -m pytest --quiet tests/cluster
 
 compiled: setup
-	nice $(BIN)/python tools/compiled.py test
+	nice -n 19 $(BIN)/python tools/compiled.py test
 
 run: setup perhaps-java
 	@$(BIN)/merq demo --data data --lake data/lake

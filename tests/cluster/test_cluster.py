@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 from cluster.chaos import EXECUTOR, MANAGER, PYTHON, Chaos, Plan
 from kit.clusters import cluster
 from kit.marked_processes import Mark
+
+BEGUN_S = 30
+"""So long it may take until a process is what it was started to be."""
 
 
 def test_every_message_is_archived_forwarded_and_reconciled_once_whatever_is_killed(
@@ -49,8 +53,11 @@ def test_processes_are_known_by_their_mark_even_if_their_parents_are_gone(tmp_pa
     mark = Mark()
     command = ["sh", "-c", "sleep 60 & echo $! > pid"]
     subprocess.run(command, check=True, cwd=tmp_path, env=os.environ | mark.variables)
+    until = time.monotonic() + BEGUN_S
     (found,) = mark.all()
+    while not found.has("sleep", "60"):  # at first it is still the shell
+        assert time.monotonic() < until, found
+        (found,) = mark.all()
     assert found.pid == int((tmp_path / "pid").read_text())
-    assert found.has("sleep", "60")
     mark.kill_all()
     assert mark.all() == []
