@@ -3,6 +3,7 @@
 # make bench   measures, in ratios, the plain and the compiled build
 # make fuzz    fuzzes the codec and the sessions for SECONDS each (default 60)
 # make soak    COUNT messages (default 1000000) between two services that are cut off and killed
+# make cluster pipelines on a real standalone cluster of Spark, some of it killed
 # make chaos   KILLS kills (default 20) of everything that two Spark streams on a cluster consist of
 # make lock    writes the lock files anew from pyproject.toml
 # make docs    writes the generated pages anew
@@ -16,12 +17,14 @@ SECONDS ?= 60
 COUNT ?= 1000000
 KILLS ?= 20
 
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps
+
 # The first Python on the machine that is new enough; name another with make PYTHON=...
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup java perhaps-java test check tests spark compiled run bench fuzz soak chaos lock docs clean
+.PHONY: help setup java perhaps-java test check tests spark cluster compiled run bench fuzz soak chaos lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -29,18 +32,22 @@ help:
 
 setup: $(VENV)/.ready
 
+# PySpark is built from its sources, which takes as long as all the rest: both at once.
 $(VENV)/.ready: requirements/test.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found on the PATH." \
 		"Name one with: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/test.lock
+	@awk '/^[^ #]/ {part = /^pyspark==/ ? "spark" : "rest"} {print > ("$(VENV)/" part ".lock")}' requirements/test.lock
+	@set -e; $(INSTALL) --requirement $(VENV)/spark.lock & spark=$$!; trap 'kill $$spark 2>/dev/null || true' EXIT; \
+		$(INSTALL) --requirement $(VENV)/rest.lock; wait $$spark
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Tests wait more than they work: three at a time. Spark's, one by one in one session, go first.
 test: check
 	@$(MAKE) --no-print-directory --jobs=3 spark tests compiled
+	@echo "Not part of this, because it takes two minutes more: make cluster, Spark on a real cluster."
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -57,12 +64,15 @@ perhaps-java: setup
 	@$(BIN)/python tools/java.py || true
 
 tests: setup
-	nice -n 19 $(BIN)/python -m pytest --numprocesses 4 --dist worksteal --ignore=tests/spark --ignore=tests/cluster
+	nice -n 10 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal --ignore=tests/spark --ignore=tests/cluster
 
-# One session for all of them, so one process; a cluster has sessions of its own.
+# One session for all of them, so one process.
 spark: setup java
 	$(BIN)/python -m pytest --quiet tests/spark
-	$(BIN)/python -m pytest --quiet tests/cluster
+
+# A master, two workers and a driver as processes, some of which are killed.
+cluster: setup java
+	$(BIN)/python -m pytest tests/cluster
 
 compiled: setup
 	nice -n 19 $(BIN)/python tools/compiled.py test

@@ -24,12 +24,9 @@ UNOPTIMISED = 'opt_level = "0", debug_level = "0"'
 TESTS = (
     "tests/unit/wire",
     "tests/vectors",
-    "tests/properties",
     "tests/unit/engine",
     "tests/unit/store",
     "tests/unit/host",
-    "tests/unit/client",
-    "tests/unit/aio",
     "tests/unit/protocol",
     "tests/unit/service",
     "tests/model",

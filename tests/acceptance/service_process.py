@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import merq
+from kit.open_files import open_files
 from kit.raw_sockets import RawSocket
 from merq.errors import MessageQueueError
 from merq.protocol.application.client import ClientSession, Settled
@@ -228,7 +229,7 @@ class ServiceProcess:
     @property
     def tcp_ports(self) -> list[int]:
         """The TCP ports on which it listens."""
-        own = {str(each.readlink()) for each in Path(f"/proc/{self.pid}/fd").iterdir()}
+        own = open_files(self.pid)
         ports = []
         for name in ("tcp", "tcp6"):
             for line in Path(f"/proc/{self.pid}/net/{name}").read_text().splitlines()[1:]:

@@ -20,6 +20,8 @@ from merq.store.records import Record
 from merq.store.recovery import Frame, Identity, open_store
 
 KILLS = 25
+BEGUN_S = 30
+LOOKING_S = 0.01
 THREADS = 4
 WHO = Identity(store_id=UUID(int=7), created=1)
 SETTINGS = LogSettings(segment_size=64 << 10, reserve_step=16 << 10)
@@ -97,6 +99,11 @@ def killed_after(seconds: float, folder: Path, said: Path, seed: int) -> list[tu
             env=environment,
         ) as process,
     ):
+        if seed % 2:  # at any moment of its work, however slowly this machine starts programs
+            until = time.monotonic() + BEGUN_S
+            while not said.stat().st_size:
+                assert time.monotonic() < until, "the process does not begin"
+                time.sleep(LOOKING_S)
         time.sleep(seconds)
         assert process.poll() is None, "the process ended by itself"
         process.kill()

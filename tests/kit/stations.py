@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 from acceptance.service_process import LISTENING, ServiceProcess, wait_until
+from kit.open_files import open_files
 from kit.relaying import Wire
 from merq.client.manager import Manager
 from merq.client.messages import ReceivedMessage
@@ -93,10 +94,7 @@ class Station(ServiceProcess):
     @property
     def tcp_connections(self) -> int:
         """Its TCP connections, those included that it has yet to close."""
-        own = set()
-        for each in Path(f"/proc/{self.pid}/fd").iterdir():
-            with suppress(FileNotFoundError):
-                own.add(str(each.readlink()))
+        own = open_files(self.pid)
         count = 0
         for name in ("tcp", "tcp6"):
             for line in Path(f"/proc/{self.pid}/net/{name}").read_text().splitlines()[1:]:
