@@ -46,8 +46,9 @@ HEAD = """# Queues in Spark, in figures
 `make bench` reads and writes messages of 1 KiB by `format("msmq")` and the same rows as Parquet, in
 one Spark session with two threads, beside the queue manager on the same machine. There are
 20,000 different bodies, which shrink to a half if they are compressed, as Parquet does. A client
-sends a recoverable message every two milliseconds meanwhile: how long the slowest hundredth of these takes
-is compared with the same on a quiet machine and with the same while Spark reads and writes Parquet.
+sends a recoverable message every two milliseconds meanwhile: how long the slowest hundredth of
+these takes is compared with the same on a quiet machine and with the same while Spark
+reads and writes Parquet.
 Writing is as it should be if either of its two goals is met. Before it is measured, the queue
 manager has tidied up what was purged before. **Only ratios of one run mean
 anything**; [performance](performance.md) says why.
