@@ -169,6 +169,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(
         archive(spark, alpha, tmp_path, queue=name, format="iceberg", compact=True)
     with pytest.raises(MessageQueueError, match="there is no queue named"):
         archive(spark, alpha, tmp_path, queue=("nowhere",))
+    assert list(tmp_path.iterdir()) == [], "nothing is made for what cannot be"
     with pytest.raises(LakeError, match="there is no archive in"):
         read_lake(spark, str(tmp_path / "elsewhere"))
 

@@ -250,6 +250,9 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
         MessageQueueError: A queue is not there, or its queue manager is not.
     """
     settings.check()
+    if settings.queue or settings.pattern:
+        # What is not there is told at once and in a sentence, and no folder is made for it.
+        places(read_options(settings.source_options()))
     folder = Folder(settings.lake)
     folder.make_folder("")
     archiving = _Archiving(settings, folder, progress)
@@ -268,8 +271,6 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
 
 def _start(spark: SparkSession, settings: Settings, archiving: _Archiving, folder: Folder) -> Any:
     options = settings.source_options() | {"columns": ",".join(archiving.names)}
-    # What is not there is told at once and in a sentence, not by Spark in a page.
-    places(read_options(options))
     messages = spark.readStream.format("msmq").options(**options).load()
     writing = (
         messages.writeStream.foreachBatch(archiving.take)
