@@ -60,7 +60,7 @@ def serve(
     merq serve --print-config                      every setting, ready to be saved as a file
     """
     # What only this command needs takes a while to import.
-    from merq.host.allocating import keep_freed_memory  # noqa: PLC0415
+    from merq.allocating import keep_freed_memory  # noqa: PLC0415
     from merq.service.daemon import Service  # noqa: PLC0415
     from merq.service.logs import open_log  # noqa: PLC0415
     from merq.service.settings import as_toml, describe, load_settings  # noqa: PLC0415

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from merq.allocating import keep_freed_memory
 from merq.client.bulk import SEQUENCE_MAX
-from merq.host.allocating import keep_freed_memory
 from merq.model.reservations import RangeReport
 from merq.protocol.application.rows import RowsReport
 from merq.spark.columns import BY_NAME

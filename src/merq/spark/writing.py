@@ -24,10 +24,10 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from merq.allocating import keep_freed_memory
 from merq.client.bulk import Stage
 from merq.client.packets import Packer
 from merq.errors import MerqError
-from merq.host.allocating import keep_freed_memory
 from merq.spark.gathering import gathered
 from merq.spark.managers import Access, accesses, title
 from merq.spark.options import BadOption, Options, read_options

@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import resource, sys
-from merq.host.allocating import keep_freed_memory
+from merq.allocating import keep_freed_memory
 if sys.argv[1] == "kept":
     keep_freed_memory()
 bytes(bytearray(8 << 20))
