@@ -14,7 +14,6 @@ from acceptance.service_process import ServiceProcess, serving
 from kit.pages import ROOT, program_of
 from merq.client.manager import Manager
 from merq.client.queues import Queue
-from merq.errors import MessageQueueError
 from merq.spark.flows.archive import Settings, run
 from merq.spark.flows.running import FlowFailed, Quiet, Summary
 from merq.spark.lake import reading
@@ -153,25 +152,6 @@ def test_reading_waits_for_a_compaction_and_says_so_if_it_does_not_end(
     monkeypatch.setattr(reading, "PATIENCE_S", 0.2)
     with pytest.raises(LakeError, match="--compact, which ends what was begun"):
         read_lake(spark, str(tmp_path))
-
-
-def test_what_cannot_be_is_refused_before_anything_starts(
-    spark: SparkSession, alpha: ServiceProcess, queue: Queue, tmp_path: Path
-) -> None:
-    name = (name_of(queue),)
-    with pytest.raises(FlowFailed, match="give --queue or --pattern"):
-        archive(spark, alpha, tmp_path)
-    with pytest.raises(FlowFailed, match="--name 'a/b'"):
-        archive(spark, alpha, tmp_path, queue=name, name="a/b")
-    with pytest.raises(FlowFailed, match="--max-messages 0"):
-        archive(spark, alpha, tmp_path, queue=name, max_messages=0)
-    with pytest.raises(FlowFailed, match="PyIceberg cannot rewrite files"):
-        archive(spark, alpha, tmp_path, queue=name, format="iceberg", compact=True)
-    with pytest.raises(MessageQueueError, match="there is no queue named"):
-        archive(spark, alpha, tmp_path, queue=("nowhere",))
-    assert list(tmp_path.iterdir()) == [], "nothing is made for what cannot be"
-    with pytest.raises(LakeError, match="there is no archive in"):
-        read_lake(spark, str(tmp_path / "elsewhere"))
 
 
 def test_a_batch_that_failed_half_way_is_there_once_and_then_leaves_the_queue(

@@ -88,6 +88,7 @@ def test_packets_of_many_files_become_one_table(spark: SparkSession, tmp_path: P
     assert set(errors) == {"broken.cap", "cut.pcap"}
     assert "expected a pcap or pcapng file" in errors["broken.cap"]["error"]
     assert summary.figures["errors"] == 2
+    assert summary.finding == "2 places of the captures could not be read"
     assert "broken.cap" in str(summary)
 
 

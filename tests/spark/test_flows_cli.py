@@ -17,6 +17,7 @@ from typing import Any, Literal
 import click
 import pytest
 from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from merq.cli.demo_lake import DemoLake
 from merq.cli.main import merq
@@ -28,6 +29,7 @@ from merq.spark.flows.commands import (
     main,
     options_of,
     run_flow,
+    tell,
 )
 from merq.spark.flows.running import (
     Flow,
@@ -41,7 +43,7 @@ from merq.spark.flows.running import (
     reason_of,
 )
 from merq.spark.java import Java, NoJava, find_java, version_in
-from merq.spark.session import is_local, session_settings
+from merq.spark.session import DEFAULT_PROFILE, is_local, log_settings_file, session_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -89,7 +91,13 @@ def run_sample(spark: Any, settings: Sample, progress: Progress) -> Summary:
     raise AssertionError("nobody runs it")
 
 
-SAMPLE = Flow("sample", "A sample.", Sample, run_sample)
+def look_at_sample(settings: Sample) -> None:
+    """Finds something wrong with one lake."""
+    if settings.lake == "wrong":
+        raise FlowFailed("the lake is wrong")
+
+
+SAMPLE = Flow("sample", "A sample.", Sample, look_at_sample, run_sample)
 
 
 def parsed(words: Sequence[str]) -> dict[str, Any]:
@@ -137,6 +145,7 @@ def test_every_setting_of_every_flow_is_explained(name: str) -> None:
     done = CliRunner().invoke(merq, ["pipeline", "run", name, "--help"])
     assert done.exit_code == 0, done.output
     assert "--master" in done.output
+    assert "--check" in done.output
     assert f"merq pipeline run {name} --" in done.output, "an example teaches best"
     assert "Raises:" not in done.output
     assert ("[MERQ_URL]" in done.output) == ("url" in flow.settings.__dataclass_fields__)
@@ -192,7 +201,37 @@ def test_a_setting_of_spark_s_without_a_value_is_refused() -> None:
         run_flow(SAMPLE, Sample(lake="L"), conf=("spark.x",))
 
 
+def test_what_a_flow_finds_wrong_is_told_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(FlowFailed, match="the lake is wrong"):
+        run_flow(SAMPLE, Sample(lake="wrong"))
+    with pytest.raises(NoJava):
+        run_flow(SAMPLE, Sample(lake="right"))
+
+
 # Failures and signals.
+
+
+def test_what_could_not_be_done_is_told_behind_the_summary(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    summary = Summary({"failed": 1}, ("2 of 3 done",), failure="1 of 3 could not be")
+    with pytest.raises(FlowFailed, match="1 of 3 could not be"):
+        tell(summary, as_json=False, is_checked=False)
+    assert capsys.readouterr().out == "2 of 3 done\n"
+    with pytest.raises(FlowFailed, match="1 of 3 could not be"):
+        tell(summary, as_json=True, is_checked=False)
+    assert capsys.readouterr().out == '{"failed": 1}\n'
+
+
+def test_what_somebody_should_look_at_is_a_failure_if_it_is_checked() -> None:
+    summary = Summary({}, ("3 looked at",), finding="1 is lost")
+    tell(summary, as_json=False, is_checked=False)
+    with pytest.raises(FlowFailed, match="1 is lost"):
+        tell(summary, as_json=False, is_checked=True)
+    tell(Summary({}, ("all is well",)), as_json=False, is_checked=True)
 
 
 def test_the_reason_of_a_failure_is_the_sentence_of_ours_within() -> None:
@@ -295,6 +334,10 @@ def test_a_local_session_is_bound_to_this_machine() -> None:
     assert far["spark.ui.enabled"] == "false"
     assert set(session_settings(master="")) < set(far)
     assert [is_local(each) for each in ("local", "local[*]", "localhost")] == [True, True, False]
+
+
+def test_spark_says_where_its_log_has_its_settings_from(spark: SparkSession) -> None:
+    assert log_settings_file(spark).endswith(DEFAULT_PROFILE)
 
 
 def java_that_says(folder: Path, text: str, status: int = 0) -> Path:

@@ -191,6 +191,8 @@ def test_every_message_between_queue_managers_is_accounted_for(
     assert found[ids["under way"]]["outgoing_in"].startswith("DIRECT=TCP:")
     assert summary.figures["delivered"] == 6
     assert summary.figures["under_way"] == 1
+    assert summary.finding.startswith("of ")
+    assert "1 never delivered" in summary.finding
     page = Path(settings.output, "report.html").read_text()
     assert "the queue was purged first" in page
     assert "<svg" in page

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from acceptance.service_process import ServiceProcess
 from merq.client.manager import Manager
 from merq.client.queues import Queue
-from merq.errors import MessageQueueError
 from merq.model.body import encode_body
 from merq.spark.columns import USUAL
 from merq.spark.flows import replay
@@ -23,7 +22,7 @@ from merq.spark.flows.replay import Settings, run
 from merq.spark.flows.running import FlowFailed, Quiet, Summary
 from merq.spark.lake.committing import place_of
 from merq.spark.lake.description import Description, described, settle
-from merq.spark.lake.folder import Folder, LakeError
+from merq.spark.lake.folder import Folder
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -198,26 +197,9 @@ def test_no_more_are_sent_in_a_second_than_the_rate_says(
     assert len(target) == 15
 
 
-def test_a_name_that_was_used_for_something_else_is_refused(
-    spark: SparkSession, alpha: ServiceProcess, lake: Path, target: Queue
-) -> None:
-    again(spark, alpha, lake, target, send=True, where="sequence = 1")
-    with pytest.raises(FlowFailed, match="give it another --name"):
-        again(spark, alpha, lake, target, send=True, where="sequence = 2")
-    assert len(target) == 1
-
-
 def test_what_cannot_be_is_told_in_a_sentence(
-    spark: SparkSession, alpha: ServiceProcess, lake: Path, target: Queue, tmp_path: Path
+    spark: SparkSession, alpha: ServiceProcess, lake: Path, target: Queue
 ) -> None:
     with pytest.raises(FlowFailed, match=r"--where 'labl = 1'.*labl") as wrong:
         again(spark, alpha, lake, target, where="labl = 1")
     assert "\n" not in str(wrong.value)
-    with pytest.raises(FlowFailed, match="--rate -1"):
-        again(spark, alpha, lake, target, rate=-1.0)
-    with pytest.raises(FlowFailed, match="--name"):
-        again(spark, alpha, lake, target, name="../up")
-    with pytest.raises(MessageQueueError, match="there is no queue named"):
-        again(spark, alpha, lake, target, queue="nowhere")
-    with pytest.raises(LakeError, match="there is no archive in"):
-        again(spark, alpha, tmp_path, target)

@@ -15,7 +15,6 @@ from kit.stations import stations
 from merq.client.messages import Message
 from merq.spark.flows.running import Quiet
 from merq.spark.flows.trace import Settings, hops, links, routes, run
-from merq.spark.options import BadOption
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -93,11 +92,3 @@ def test_traced_messages_between_queue_managers_become_a_table_and_a_page(
     page = Path(settings.output, "report.html").read_text()
     assert "east → west" in page
     assert page.count("<svg") == 2
-
-
-def test_a_fleet_without_the_queue_of_reports_is_told_so(
-    spark: SparkSession, alpha: Any, tmp_path: Path
-) -> None:
-    settings = Settings(url=(alpha.url,), queue=("no_such_queue",), output=str(tmp_path))
-    with pytest.raises(BadOption, match="alpha has such a queue"):
-        run(spark, settings, Quiet())

@@ -121,6 +121,22 @@ def members(reach: Reach) -> list[Member]:
     return found
 
 
+def only_member(reach: Reach) -> Member:
+    """The queue manager, where there can be one only.
+
+    Raises:
+        BadOption: There are several.
+        MessageQueueError: It does not answer.
+    """
+    found = members(reach)
+    if len(found) != 1:
+        raise BadOption(
+            f"option url: {', '.join(each.access.url for each in found)} was found; one queue "
+            "manager belongs there"
+        )
+    return found[0]
+
+
 def read(
     spark: SparkSession,
     reach: Reach,

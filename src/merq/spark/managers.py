@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -94,6 +96,19 @@ class Place:
 
 
 _QUEUES: Final[dict[tuple[int, Place], Queue]] = {}
+
+
+@contextmanager
+def passing_connections() -> Iterator[None]:
+    """Connections that are made within the block are closed at its end."""
+    before = set(_CONNECTIONS)
+    try:
+        yield
+    finally:
+        for known in [each for each in _CONNECTIONS if each not in before]:
+            _CONNECTIONS.pop(known).close()
+        for pid, place in [each for each in _QUEUES if (each[0], each[1].access) not in before]:
+            del _QUEUES[pid, place]
 
 
 def accesses(options: Options) -> list[Access]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+from merq.spark.home import PYTHON, use_quick_home
 from merq.spark.java import find_java
+from merq.spark.options import BadOption
+from merq.spark.quieting import start_quietly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,12 +30,26 @@ grows with the text: with Java's usual stack it ends with pages of StackOverflow
 
 _QUICK_JAVA: Final = f"{_JAVA} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+_LOG_LEVEL: Final = "spark.log.level"
+DEFAULT_PROFILE: Final = "log4j2-defaults.properties"
+"""The file of Spark's that says what it logs where nobody else says it."""
+
+_LOCAL: Final = re.compile(r"local(\[(\d+|\*)(\s*,\s*\d+)?\])?")
+_MASTER: Final = re.compile(r"yarn$|k8s|spark|local")
+
 _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.daemon.module": "merq.spark.daemon",
 }
+CHECKPOINTS: Final = "spark.sql.streaming.checkpointFileManagerClass"
+LOCAL_CHECKPOINTS: Final = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+"""On a file system of this machine Spark's usual way of writing a checkpoint starts a dozen
+processes for each batch, which takes 80 ms; this one starts two, and promises the same there."""
+
 _USUAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -41,6 +59,19 @@ _USUAL: Final = {
 def is_local(master: str) -> bool:
     """Whether Spark runs within this process."""
     return master.partition("[")[0] == "local"
+
+
+def check_master(master: str) -> None:
+    """Refuses what Spark would refuse after it has started.
+
+    Raises:
+        BadOption: It is no place where Spark can run.
+    """
+    if not (_LOCAL.fullmatch(master) if is_local(master) else _MASTER.match(master)):
+        raise BadOption(
+            f"--master {master}: local, local[2], local[*], spark://host:7077, k8s://https://host "
+            "or yarn belongs there"
+        )
 
 
 def session_settings(
@@ -67,12 +98,27 @@ def session_settings(
     return found | dict(extra or {})
 
 
+def prepare(master: str) -> None:
+    """Tells a Spark that is started next, by variables, what settings do not tell it."""
+    if master and is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+        use_quick_home()
+    os.environ.setdefault(PYTHON, sys.executable)
+
+
+def use_local_checkpoints(spark: SparkSession) -> None:
+    """Streams that are started next have their checkpoints on a file system of this machine."""
+    if spark.conf.get(CHECKPOINTS, None) is None:
+        spark.conf.set(CHECKPOINTS, LOCAL_CHECKPOINTS)
+
+
 def spark_session(
     app: str,
     *,
     master: str | None = None,
     quick: bool = False,
     extra: Mapping[str, str] | None = None,
+    starting: Callable[[], None] = lambda: None,
 ) -> SparkSession:
     """A session, or the one that this process has already.
 
@@ -81,6 +127,7 @@ def spark_session(
         master: Where Spark runs; what `spark-submit` said, or else all cores of this machine.
         quick: Starts in half the time, and works slower: for small jobs.
         extra: More settings, by Spark's names.
+        starting: Called once it is known that Spark can be started.
 
     Raises:
         NoJava: There is no Java that serves; the text says what to do.
@@ -89,15 +136,16 @@ def spark_session(
     if not is_submitted:
         find_java()
     where = master or ("" if is_submitted else "local[*]")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if where and is_local(where):
-        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    prepare(where)
     from pyspark.sql import SparkSession  # noqa: PLC0415 - takes long, and wants the above
 
-    builder = SparkSession.builder.appName(app)
-    if where:
-        builder = builder.master(where)
-    for name, value in session_settings(master=where, quick=quick, extra=extra).items():
+    starting()
+    settings = {"spark.app.name": app} | ({"spark.master": where} if where else {})
+    settings |= session_settings(master=where, quick=quick, extra=extra)
+    if where and is_local(where):
+        start_quietly(settings)
+    builder = SparkSession.builder
+    for name, value in settings.items():
         builder = builder.config(name, value)
     # What is wrong with a predicate is told once, by us; not as a page of Java before that.
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
@@ -105,6 +153,24 @@ def spark_session(
     spark = builder.getOrCreate()
     # Failures are told in a sentence, on a terminal not behind a page of Java's; logs of a cluster
     # have all of it.
-    usual = "OFF" if where and is_local(where) else "ERROR"
-    spark.sparkContext.setLogLevel((extra or {}).get("spark.log.level", usual))
+    usual = "ERROR"
+    if where and is_local(where):
+        usual = "" if _is_log_configured(spark) else "OFF"
+    wanted = (extra or {}).get(_LOG_LEVEL, usual)
+    if wanted:
+        spark.sparkContext.setLogLevel(wanted)
     return spark
+
+
+def _is_log_configured(spark: SparkSession) -> bool:
+    """Whether the user has said what is logged: by log4j2's settings, or by Spark's."""
+    is_level_said = spark.sparkContext.getConf().contains(_LOG_LEVEL)
+    return is_level_said or not log_settings_file(spark).endswith(DEFAULT_PROFILE)
+
+
+def log_settings_file(spark: SparkSession) -> str:
+    """Where log4j2 has its settings from; empty if that is no file."""
+    context: Any = spark.sparkContext
+    log4j = context._jvm.org.apache.logging.log4j  # noqa: SLF001 - only it knows
+    logged = log4j.LogManager.getContext(False)  # noqa: FBT003 - Java has no names for arguments
+    return str(logged.getConfiguration().getConfigurationSource().getLocation() or "")

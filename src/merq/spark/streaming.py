@@ -54,6 +54,25 @@ class DataLoss(MerqError):
     """Messages that a stream was to read are gone."""
 
 
+def check_given(title: str, after: int, given: int) -> None:
+    """Looks whether a queue is the one that was read before.
+
+    Args:
+        title: The queue.
+        after: How far it was read.
+        given: The last number that its queue manager has given to a message; not the last that the
+            queue has, which may be gone while older ones stay.
+
+    Raises:
+        DataLoss: Its queue manager has not come so far yet.
+    """
+    if given < after:
+        raise DataLoss(
+            f"{title} is to be read behind {after}, and the queue manager is at {given}: the queue "
+            "manager was set back. Begin with a new checkpoint, or set failOnDataLoss to false"
+        )
+
+
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what is in queues, and what comes."""
 
@@ -147,13 +166,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         span = place.access.manager().bulk.span(
             place.queue(), after=after, most=min(most, 1_000_000), most_bytes=most_bytes
         )
-        # Not what the queue has: the last that was read may be gone while older ones stay.
-        if span.given < after and self._options.fail_on_loss:
-            raise DataLoss(
-                f"{title} is to be read behind {after}, and the queue manager is at {span.given}: "
-                "the queue manager was set back. Begin with a new checkpoint, or set "
-                "failOnDataLoss to false"
-            )
+        if self._options.fail_on_loss:
+            check_given(title, after, span.given)
         return max(after, min(span.end, upto))
 
     def _reserve(self, place: Place, after: int, upto: int, most: int, most_bytes: int) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from merq.spark.checkpoints import check_checkpoint, offsets_file, offsets_text
 from merq.spark.columns import BY_NAME, chosen
 from merq.spark.flows.running import FlowFailed, Progress, Summary, awaited
 from merq.spark.lake.committing import STAGED_DAY, STAGED_QUEUE, Committed, Committer, Table
@@ -19,14 +20,17 @@ from merq.spark.lake.description import (
     PARQUET,
     QUEUE,
     Description,
+    agreed,
     described,
     read_description,
     settle,
 )
 from merq.spark.lake.folder import Folder
+from merq.spark.lake.reading import described_lake
 from merq.spark.lake.tables import table_of
 from merq.spark.managers import places
-from merq.spark.options import read_options
+from merq.spark.options import PEEK, read_options
+from merq.spark.session import use_local_checkpoints
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -138,6 +142,46 @@ class Settings:
         }
         return fixed | {name: text for name, text in given.items() if text}
 
+    @property
+    def checkpoint(self) -> str:
+        """Where in the lake Spark writes down how far it is."""
+        return f"{CHECKPOINTS}/{self.name}"
+
+
+def look(settings: Settings) -> None:
+    """Looks whether it can be done; nothing is changed, and no folder is made.
+
+    Raises:
+        FlowFailed: The settings do not fit together.
+        DataLoss: The checkpoint is one of another queue manager.
+        LakeError: The lake is not what it should be.
+        MessageQueueError: A queue is not there, or its queue manager is not.
+    """
+    settings.check()
+    folder = Folder(settings.lake)
+    if not (settings.queue or settings.pattern):
+        described_lake(folder)
+        _wanted(settings, folder)
+        return
+    queues = places(read_options(settings.source_options()))
+    _wanted(settings, folder)
+    if settings.read_mode == PEEK:
+        check_checkpoint(folder, settings.checkpoint, queues)
+
+
+def _wanted(settings: Settings, folder: Folder) -> tuple[Description, Table]:
+    """What the lake is to be, and its table; neither is made."""
+    there = read_description(folder)
+    wanted_format = settings.format or (there.format if there is not None else PARQUET)
+    if settings.compact and wanted_format == ICEBERG:
+        raise FlowFailed(
+            "--compact: PyIceberg cannot rewrite files; let an engine that can do it compact "
+            "the table, such as Spark with Iceberg's jar (CALL system.rewrite_data_files)"
+        )
+    names = chosen(_split(settings.columns) or ("*",))
+    wanted = agreed(folder, there, described(wanted_format, names))
+    return wanted, table_of(folder, wanted_format, settings.catalog)
+
 
 class _Archiving:
     """Takes the batches of a query, one after another."""
@@ -146,25 +190,13 @@ class _Archiving:
         self._settings = settings
         self._folder = folder
         self._progress = progress
-        there = read_description(folder)
-        wanted_format = settings.format or (there.format if there is not None else PARQUET)
-        if settings.compact and wanted_format == ICEBERG:
-            raise FlowFailed(
-                "--compact: PyIceberg cannot rewrite files; let an engine that can do it compact "
-                "the table, such as Spark with Iceberg's jar (CALL system.rewrite_data_files)"
-            )
-        names = chosen(_split(settings.columns) or ("*",))
-        self.description: Description = settle(folder, described(wanted_format, names))
+        wanted, self.table = _wanted(settings, folder)
+        self.description: Description = settle(folder, wanted)
         self.names = [each for each in self.description.of_messages() if each in BY_NAME]
-        self.table: Table = table_of(folder, wanted_format, settings.catalog)
         self.table.prepare(self.description)
         self.compacted = Compacted()
         self.messages = self.files = self.size = self.batches = self.again = 0
         self.queues: dict[str, int] = {}
-
-    @property
-    def checkpoint(self) -> str:
-        return f"{CHECKPOINTS}/{self._settings.name}"
 
     def take(self, rows: DataFrame, batch: int) -> None:
         """A batch of Spark's."""
@@ -190,14 +222,14 @@ class _Archiving:
 
     def _offsets(self, batch: int) -> str:
         """Which messages Spark means by a batch; from here on it will mean no others."""
-        name = f"{self.checkpoint}/offsets/{batch}"
+        checkpoint = self._settings.checkpoint
         # Spark itself does not put it on the disk.
-        self._folder.sync([name])
-        return self._folder.read_text(name).splitlines()[-1]
+        self._folder.sync([offsets_file(checkpoint, batch)])
+        return offsets_text(self._folder, checkpoint, batch)
 
     def _writer(self) -> str:
         """The query's own identifier: another checkpoint means other batches."""
-        found = self._folder.read_json(f"{self.checkpoint}/metadata")
+        found = self._folder.read_json(f"{self._settings.checkpoint}/metadata")
         assert found is not None, "Spark writes it before the first batch"
         return str(found["id"])
 
@@ -246,13 +278,11 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
 
     Raises:
         FlowFailed: It could not be done.
+        DataLoss: The checkpoint is one of another queue manager.
         LakeError: The lake is not what it should be.
         MessageQueueError: A queue is not there, or its queue manager is not.
     """
-    settings.check()
-    if settings.queue or settings.pattern:
-        # What is not there is told at once and in a sentence, and no folder is made for it.
-        places(read_options(settings.source_options()))
+    look(settings)
     folder = Folder(settings.lake)
     folder.make_folder("")
     archiving = _Archiving(settings, folder, progress)
@@ -270,12 +300,14 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
 
 
 def _start(spark: SparkSession, settings: Settings, archiving: _Archiving, folder: Folder) -> Any:
+    if folder.is_local:
+        use_local_checkpoints(spark)
     options = settings.source_options() | {"columns": ",".join(archiving.names)}
     messages = spark.readStream.format("msmq").options(**options).load()
     writing = (
         messages.writeStream.foreachBatch(archiving.take)
         .queryName(f"{NAME} {settings.name}")
-        .option("checkpointLocation", folder.spark_path(archiving.checkpoint))
+        .option("checkpointLocation", folder.spark_path(settings.checkpoint))
     )
     if settings.mode == "once":
         writing = writing.trigger(availableNow=True)

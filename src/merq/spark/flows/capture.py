@@ -96,11 +96,21 @@ class Settings:
     ping_port: int = PING_UDP_PORT
 
 
+def look(settings: Settings) -> None:
+    """Looks whether there are captures.
+
+    Raises:
+        BadOption: There are none.
+    """
+    captures(settings.input)
+
+
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
     """Makes a table of the packets between queue managers that were captured into files.
 
     Every packet is a row, with its message's id and label, and all of its fields as JSON; so is
-    every place that cannot be read, with the reason. Files are decoded side by side.
+    every place that cannot be read, with the reason; with --check the exit status is 1 if there are
+    such places. Files are decoded side by side.
 
     merq pipeline run capture --input ./pcaps --output ./captured
 
@@ -126,7 +136,8 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
         lines.append(f"{unread:,} places could not be read:")
         lines += [f"{row['file']}: {row['error']}" for row in wrong]
     figures = {"files": len(files), "packets": total, "errors": unread, "kinds": kinds}
-    return Summary(figures=figures, lines=tuple(lines))
+    finding = f"{unread:,} places of the captures could not be read" if unread else ""
+    return Summary(figures=figures, lines=tuple(lines), finding=finding)
 
 
 def captures(names: Sequence[str]) -> list[str]:

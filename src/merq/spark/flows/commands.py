@@ -24,7 +24,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from merq.spark.flows.running import Flow, FlowFailed, Summary, failing, flow_named, flow_names
 
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*)$")
-_OWN: Final = ("master", "quick", "conf", "as_json")
+_OWN: Final = ("master", "quick", "conf")
 _VARIABLES: Final = {
     "url": "MERQ_URL",
     "token": "MERQ_TOKEN",
@@ -150,12 +150,17 @@ def command_of(flow: Flow) -> click.Command:
         ),
         click.Option(["--conf"], multiple=True, metavar="NAME=VALUE", help="A setting of Spark's."),
         click.Option(["--json", "as_json"], is_flag=True, help="The summary as a JSON object."),
+        click.Option(
+            ["--check"],
+            is_flag=True,
+            help="The exit status is 1 if it found what somebody should look at.",
+        ),
     ]
 
-    def callback(**given: Any) -> None:
+    def callback(*, as_json: bool, check: bool, **given: Any) -> None:
         own = {name: given.pop(name) for name in _OWN}
         summary = run_flow(flow, flow.settings(**given), **own)
-        click.echo(summary.as_json() if own["as_json"] else str(summary))
+        tell(summary, as_json=as_json, is_checked=check)
 
     return click.Command(
         flow.name,
@@ -165,6 +170,23 @@ def command_of(flow: Flow) -> click.Command:
         short_help=flow.summary,
         context_settings={"max_content_width": 100},
     )
+
+
+def tell(summary: Summary, *, as_json: bool, is_checked: bool) -> None:
+    """Prints a summary; what is wrong then makes the exit status.
+
+    Args:
+        summary: The summary.
+        as_json: For programs.
+        is_checked: What somebody should look at is wrong too.
+
+    Raises:
+        FlowFailed: The text says what.
+    """
+    click.echo(summary.as_json() if as_json else str(summary))
+    wrong = summary.failure or (summary.finding if is_checked else "")
+    if wrong:
+        raise FlowFailed(wrong)
 
 
 def _help_of(flow: Flow) -> str:
@@ -181,23 +203,39 @@ def run_flow(
     master: str | None = None,
     quick: bool = False,
     conf: Sequence[str] = (),
-    as_json: bool = False,  # noqa: ARG001 - is for who prints the summary
 ) -> Summary:
     """Runs a flow in a session of its own, and tells people how far it is.
 
+    What can be known to be wrong without Spark is told before that is started.
+
     Raises:
+        BadOption: Spark cannot run there.
         FlowFailed: It could not be done.
         NoJava: Spark cannot start.
     """
-    from merq.spark.session import spark_session  # noqa: PLC0415 - pyspark takes long to import
+    # pyspark takes long to import.
+    from merq.spark.managers import passing_connections  # noqa: PLC0415
+    from merq.spark.session import check_master, spark_session  # noqa: PLC0415
 
     wrong = [each for each in conf if "=" not in each]
     if wrong:
         raise FlowFailed(f"--conf {wrong[0]}: NAME=VALUE belongs there")
     extra = dict(each.split("=", 1) for each in conf)
+    if master:
+        check_master(master)
+    # Spark is started by a fork, which should find nothing open; and a queue manager that goes
+    # meanwhile is told as one that is not there, not waited for as one that was.
+    with passing_connections():
+        flow.look(settings)
     terminal = Terminal()
-    terminal.say("Spark starts.")
-    spark = spark_session(f"merq {flow.name}", master=master, quick=quick, extra=extra)
+    with failing("Spark does not start"):
+        spark = spark_session(
+            f"merq {flow.name}",
+            master=master,
+            quick=quick,
+            extra=extra,
+            starting=lambda: terminal.say("Spark starts."),
+        )
     try:
         with failing():
             return flow.run(spark, settings, terminal)

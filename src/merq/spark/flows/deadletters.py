@@ -45,6 +45,7 @@ from merq.spark.fleet import (
     union,
 )
 from merq.spark.flows.running import FlowFailed, Progress, Summary, failing
+from merq.spark.inputs import csv_columns, own_files
 from merq.spark.pages.charts import bars, columns
 from merq.spark.pages.page import Page, page_path
 
@@ -107,25 +108,69 @@ class Settings:
     requeue: str = ""
 
 
+def look(settings: Settings) -> None:
+    """Looks whether it can be done; nothing is changed.
+
+    Raises:
+        BadOption: The settings do not fit together, or the list is not there.
+        FlowFailed: The list is another one.
+        MessageQueueError: A queue manager does not answer, or does not have a queue.
+    """
+    if settings.requeue:
+        members(settings)
+        _check_list(settings)
+    else:
+        page_path(settings.report, settings.output)
+        _fleet(settings)
+
+
+def _fleet(settings: Settings) -> list[Member]:
+    """The queue managers, all of which have all queues."""
+    since_option(settings.since)
+    fleet = members(settings)
+    for member in fleet:
+        for name in _queues(settings):
+            member.access.manager().queue(member.path_of(name))
+    return fleet
+
+
+def _queues(settings: Settings) -> tuple[str, ...]:
+    return (*DEAD_LETTERS, *split(settings.queue))
+
+
+def _check_list(settings: Settings) -> None:
+    """A list that is on another file system is left to Spark."""
+    files = own_files("requeue", settings.requeue)
+    found = csv_columns(files) if settings.list_format == "csv" else []
+    if found and not set(_LISTED) <= {each.lower() for each in found}:
+        raise FlowFailed(f"{_list_of(settings)}: it has {', '.join(found)}")
+
+
+def _list_of(settings: Settings) -> str:
+    return f"the list {settings.requeue}, which has to have {', '.join(_LISTED)}"
+
+
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
     """Shows which messages could not be delivered, and why; sends those again that you choose.
 
     Without --requeue nothing is changed: a page with charts and samples, a table of counts, and a
     list of the messages go into the folder --output. Cut a copy of the list down to what is to be
-    sent again, correct destinations in it, and give it back by --requeue.
+    sent again, correct destinations in it, and give it back by --requeue. The exit status is 1 if
+    one of them could not be sent; and with --check if there are dead letters.
 
     merq pipeline run deadletters --url unix:a/merq.sock --url unix:b/merq.sock
     merq pipeline run deadletters --since 2026-01-31T12:00:00Z --output ./dead
     merq pipeline run deadletters --requeue chosen.csv
 
     Raises:
+        BadOption: The settings do not fit together.
         FlowFailed: Spark could not do it.
-        MessageQueueError: A queue manager does not answer.
+        MessageQueueError: A queue manager does not answer, or does not have a queue.
     """
     if settings.requeue:
         return _requeue(spark, settings, progress)
     page = page_path(settings.report, settings.output)
-    fleet = members(settings)
+    fleet = _fleet(settings)
     progress.say(f"looking at the dead letters of {', '.join(each.name for each in fleet)}")
     with failing("dead letters"):
         letters = _letters(spark, settings, fleet)
@@ -133,16 +178,13 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
         _write_list(settings, letters)
         samples = _samples(settings, letters)
         figures, lines = _written(settings, counts, samples, page)
-    return Summary(figures=figures, lines=lines)
+    total = figures["messages"]
+    finding = f"there are {total:,} dead letters" if total else ""
+    return Summary(figures=figures, lines=lines, finding=finding)
 
 
 def _letters(spark: SparkSession, settings: Settings, fleet: Sequence[Member]) -> DataFrame:
-    since = since_option(settings.since)
-    queues = (*DEAD_LETTERS, *split(settings.queue))
-    for member in fleet:
-        for name in queues:
-            # What is not there is told now, before Spark has begun.
-            member.access.manager().queue(member.path_of(name))
+    since, queues = since_option(settings.since), _queues(settings)
     frames = [read(spark, settings, each, queues, _COLUMNS, **since) for each in fleet]
     return union(spark, frames, "")
 
@@ -278,7 +320,8 @@ class _Gone(Exception):
 def _requeue(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
     """Sends the messages of a list again, one by one, in its order."""
     fleet = {each.access.url: each for each in members(settings)}
-    with failing(f"the list {settings.requeue}, which has to have {', '.join(_LISTED)}"):
+    _check_list(settings)
+    with failing(_list_of(settings)):
         rows = _read_list(spark, settings)
         total = rows.count()
         sent = gone = 0
@@ -295,10 +338,14 @@ def _requeue(spark: SparkSession, settings: Settings, progress: Progress) -> Sum
                 if len(failures) < FAILURES_NAMED_MAX:
                     failures.append(f"{row.message_id}: {wrong}")
             if done % PROGRESS_MESSAGES == 0 or done == total:
-                progress.step("sent again", done, total)
+                progress.step("messages of the list", done, total)
     lines = [f"{sent:,} of {total:,} messages sent again, {gone:,} were gone, {failed:,} failed"]
     figures = {"listed": total, "sent": sent, "gone": gone, "failed": failed}
-    return Summary(figures=figures, lines=(*lines, *failures))
+    failure = ""
+    if failed:
+        why = f"the first is {failures[0]}" if failed > 1 else failures[0]
+        failure = f"{failed:,} of {total:,} messages could not be sent again; {why}"
+    return Summary(figures=figures, lines=(*lines, *failures), failure=failure)
 
 
 def _read_list(spark: SparkSession, settings: Settings) -> DataFrame:

@@ -17,10 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from merq.spark.checkpoints import check_checkpoint
 from merq.spark.columns import ddl
-from merq.spark.fleet import members, options_of
+from merq.spark.fleet import only_member, options_of
 from merq.spark.flows.running import Progress, Summary, awaited, failing
-from merq.spark.migrating.ledger import Comparison, Ledger, checkpoint_of, compare
+from merq.spark.lake.folder import Folder
+from merq.spark.managers import places
+from merq.spark.migrating.ledger import CHECKPOINT, Comparison, Ledger, checkpoint_of, compare
 from merq.spark.migrating.rabbitmq import Broker
 from merq.spark.migrating.targets import (
     COLUMNS,
@@ -29,7 +32,7 @@ from merq.spark.migrating.targets import (
     RabbitTarget,
     Target,
 )
-from merq.spark.options import BadOption
+from merq.spark.options import BadOption, read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,25 +89,60 @@ class Settings:
     verify: bool = True
     output: str = "migration"
 
+    def source_options(self) -> dict[str, str]:
+        """What the source is told."""
+        given = {
+            **options_of(self),
+            "queue": self.queue,
+            "minPartitions": str(self.partitions),
+            "maxMessagesPerTrigger": str(self.most),
+            "readMode": "peek" if self.copy else "receive",
+        }
+        return given if self.copy else {**given, "consumerGroup": self.group}
+
+
+def look(settings: Settings) -> None:
+    """Looks whether it can be done; nothing is changed.
+
+    Raises:
+        BadOption: The settings do not fit together.
+        DataLoss: The checkpoint is one of another queue manager.
+        FlowFailed: The target does not answer.
+        MessageQueueError: A queue manager does not answer, or has no such queue.
+    """
+    _ready(settings)
+
+
+def _ready(settings: Settings) -> Target:
+    """Where messages go, if they can come from where they are and go there."""
+    options = read_options(settings.source_options())
+    only_member(settings)
+    queues = places(options)
+    target = target_of(settings)
+    target.look()
+    if settings.copy and "://" not in settings.output:
+        check_checkpoint(Folder(settings.output), CHECKPOINT, queues)
+    return target
+
 
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
     """Moves a queue to another queue, to RabbitMQ or to Kafka, and checks what came.
 
     To a queue messages go exactly once; to RabbitMQ and Kafka at least once, with their ids, so
     that consumers can drop what they have seen. Started again with the same --output it goes on
-    where it was. A ledger there has the ids of all messages that were moved.
+    where it was. A ledger there has the ids of all messages that were moved. With --check the exit
+    status is 1 if what is there afterwards is not what was moved.
 
     merq pipeline run migrate --queue orders --target orders2 --target-url unix:b/merq.sock
     merq pipeline run migrate --queue orders --to rabbitmq --target orders
 
     Raises:
         BadOption: The settings do not fit together.
+        DataLoss: The checkpoint is one of another queue manager.
         FlowFailed: Spark, or the target, could not do it.
         MessageQueueError: A queue manager does not answer, or has no such queue.
     """
-    (source,) = members(settings)
-    source.access.manager().queue(source.path_of(settings.queue))
-    target = target_of(settings)
+    target = _ready(settings)
     target.check(spark)
     with failing("migrate"):
         ledger = Ledger.at(spark, settings.output)
@@ -136,8 +174,7 @@ def target_of(settings: Settings) -> Target:
     if settings.to == "kafka":
         return KafkaTarget(settings.target_url, settings.target, settings.text)
     reach = replace(settings, url=settings.target_url or settings.url)
-    (member,) = members(reach)
-    (source,) = members(settings)
+    member, source = only_member(reach), only_member(settings)
     path = member.path_of(settings.target)
     if member.guid == source.guid and path.lower() == source.path_of(settings.queue).lower():
         raise BadOption(f"target: {settings.target} is the queue that messages come from")
@@ -149,15 +186,8 @@ def _stream(
 ) -> bool:
     """Moves what is there, and what comes if that is wanted; says whether it ended by itself."""
     reader = (
-        spark.readStream.format("msmq")
-        .options(**options_of(settings))
-        .options(queue=settings.queue, minPartitions=str(settings.partitions))
-        .option("maxMessagesPerTrigger", settings.most)
-        .option("readMode", "peek" if settings.copy else "receive")
-        .schema(ddl(COLUMNS))
+        spark.readStream.format("msmq").options(**settings.source_options()).schema(ddl(COLUMNS))
     )
-    if not settings.copy:
-        reader = reader.option("consumerGroup", settings.group)
 
     def send(rows: DataFrame, batch: int) -> None:
         target.send(rows, batch, ledger)
@@ -198,4 +228,10 @@ def _summary(found: Comparison, settings: Settings, *, ended: bool) -> Summary:
         "strange": found.strange,
         "exact": found.is_exact,
     }
-    return Summary(figures=figures, lines=(*lines, *found.names))
+    finding = ""
+    if not found.is_exact:
+        finding = (
+            f"of {found.moved:,} messages that were moved {found.missing:,} are not in "
+            f"{settings.target}, and {found.doubled:,} are there too often"
+        )
+    return Summary(figures=figures, lines=(*lines, *found.names), finding=finding)

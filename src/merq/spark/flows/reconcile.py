@@ -25,7 +25,7 @@ tells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -35,12 +35,14 @@ from pyspark.sql import functions as sql
 
 from merq.model.message_class import MessageClass
 from merq.spark.columns import BY_NAME
-from merq.spark.fleet import Member, id_of, members, read, split, tuples, union
+from merq.spark.fleet import Member, id_of, members, options_of, read, split, tuples, union
 from merq.spark.flows.running import Progress, Summary, failing
+from merq.spark.inputs import csv_columns, own_files
 from merq.spark.lake.description import read_description
 from merq.spark.lake.folder import Folder
 from merq.spark.lake.reading import read_lake
-from merq.spark.options import BadOption
+from merq.spark.lake.tables import table_of
+from merq.spark.options import BadOption, read_options
 from merq.spark.pages.charts import bars
 from merq.spark.pages.page import Page, page_path
 
@@ -56,6 +58,9 @@ VERDICTS: Final = {
     "unknown": "nothing proves what became of them",
 }
 """What can be said of a message, and what that means."""
+
+AMISS: Final = ("twice", "died", "disputed", "unknown")
+"""Verdicts that somebody should look at."""
 
 SHOWN_MAX: Final = 50
 """Rows of each table on the page."""
@@ -109,12 +114,46 @@ class Settings:
     partitions: int = 2
 
 
+def look(settings: Settings) -> None:
+    """Looks whether it can be done; nothing is changed.
+
+    Raises:
+        BadOption: The settings cannot be, or an archive or the list of expected ids is not there or
+            lacks columns.
+        LakeError: An archive cannot be read.
+        MessageQueueError: A queue manager does not answer.
+    """
+    page_path(settings.report, settings.output)
+    read_options({**options_of(settings), **_parts(settings)})
+    lakes = split(settings.lake)
+    if settings.url or not lakes:
+        members(settings)
+    for each in lakes:
+        folder = Folder(each)
+        description = read_description(folder)
+        if description is None:
+            # Which columns its files have together is for Spark to find out.
+            own_files("lake", each)
+        else:
+            table_of(folder, description.format, settings.catalog)
+            _check_columns(description.columns, each)
+    if settings.expected:
+        found = csv_columns(own_files("expected", settings.expected))
+        if found:
+            _check_expected(found, settings.expected)
+
+
+def _parts(settings: Settings) -> dict[str, str]:
+    return {"minPartitions": str(settings.partitions)}
+
+
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
     """Says of each message of a fleet that it was delivered once, or what else became of it.
 
     The evidence is what queue managers keep: queues, their journals, sender journals, dead letters,
     outgoing queues and acknowledgments; also archives of all that. A table with a verdict for each
-    message and a page go into the folder --output. Nothing is changed in queues.
+    message and a page go into the folder --output. Nothing is changed in queues. With --check the
+    exit status is 1 unless every message was delivered once or is on its way.
 
     merq pipeline run reconcile --url unix:a/merq.sock --url unix:b/merq.sock
     merq pipeline run reconcile --lake ./lake --expected sent.csv
@@ -125,6 +164,7 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
         FlowFailed: Spark could not do it.
         MessageQueueError: A queue manager does not answer.
     """
+    look(settings)
     page = page_path(settings.report, settings.output)
     place = f"{settings.output}/messages"
     with failing("reconcile"):
@@ -170,17 +210,14 @@ def _of_member(
     spark: SparkSession, settings: Settings, member: Member, queues: Sequence[str]
 ) -> DataFrame:
     wanted = [each for each in queues if not each.lower().endswith(_OWN)]
-    found = read(spark, settings, member, wanted, _COLUMNS, minPartitions=str(settings.partitions))
+    found = read(spark, settings, member, wanted, _COLUMNS, **_parts(settings))
     return found.drop("url", "manager").withColumn("live", sql.lit(col=True))
 
 
 def _with_all_columns(archived: DataFrame, lake: str) -> DataFrame:
     """An archive may lack columns that were not asked for when it was written."""
     there = set(archived.columns)
-    # Without destinations, acknowledgments and copies elsewhere would not be told to be of one.
-    for name in ("queue", "message_id", "lookup_id", "class", "destination"):
-        if name not in there:
-            raise BadOption(f"{lake} has no column {name}; it has {', '.join(sorted(there))}")
+    _check_columns(there, lake)
     return archived.select(
         *(
             sql.col(name) if name in there else sql.lit(None).cast(BY_NAME[name].kind).alias(name)
@@ -189,11 +226,22 @@ def _with_all_columns(archived: DataFrame, lake: str) -> DataFrame:
     )
 
 
+def _check_columns(there: Collection[str], lake: str) -> None:
+    # Without destinations, acknowledgments and copies elsewhere would not be told to be of one.
+    for name in ("queue", "message_id", "lookup_id", "class", "destination"):
+        if name not in there:
+            raise BadOption(f"{lake} has no column {name}; it has {', '.join(sorted(there))}")
+
+
+def _check_expected(there: Collection[str], path: str) -> None:
+    if "message_id" not in there:
+        raise BadOption(f"expected: {path} has no column message_id")
+
+
 def _expected(spark: SparkSession, path: str) -> DataFrame:
     is_csv = path.lower().endswith((".csv", ".csv.gz"))
     table = spark.read.option("header", "true").csv(path) if is_csv else spark.read.parquet(path)
-    if "message_id" not in table.columns:
-        raise BadOption(f"expected: {path} has no column message_id")
+    _check_expected(table.columns, path)
     return table.select("message_id", sql.lit("expected").alias("kind")).distinct()
 
 
@@ -394,7 +442,9 @@ def _written(verdicts: DataFrame, settings: Settings, path: Any) -> Summary:
     lines = [f"{total:,} messages; the table is {settings.output}/messages, the page {path}"]
     lines += [f"{number:,}  {VERDICTS[name]}" for name, number in numbers.items() if number]
     figures = {"messages": total, **{k.replace(" ", "_"): v for k, v in numbers.items()}}
-    return Summary(figures={**figures, "page": str(path)}, lines=tuple(lines))
+    amiss = [f"{numbers[name]:,} {VERDICTS[name]}" for name in AMISS if numbers[name]]
+    finding = f"of {total:,} messages: {', '.join(amiss)}" if amiss else ""
+    return Summary(figures={**figures, "page": str(path)}, lines=tuple(lines), finding=finding)
 
 
 def _deaths(page: Page, verdicts: DataFrame) -> None:

@@ -21,6 +21,7 @@ from merq.client.packets import Packer
 from merq.spark.flows.running import FlowFailed, Progress, Summary, failing, hearing
 from merq.spark.lake.folder import Folder
 from merq.spark.lake.reading import described_lake, read_lake
+from merq.spark.lake.tables import table_of
 from merq.spark.managers import Access, title
 from merq.spark.writing import pieces, sending
 
@@ -127,6 +128,26 @@ class Settings:
         return {"where": self.where, "queue": self.queue.lower(), "keep_id": self.keep_id}
 
 
+def look(settings: Settings) -> None:
+    """Looks whether it can be done; nothing is changed.
+
+    Raises:
+        FlowFailed: The settings cannot be, or are not those that the replay was begun with.
+        LakeError: There is no such archive.
+        MessageQueueError: The queue is not there, or its queue manager is not.
+    """
+    _ready(settings)
+
+
+def _ready(settings: Settings) -> tuple[_Plan, _Target]:
+    """What was written down of the replay, and the queue; nothing is changed."""
+    settings.check()
+    folder = Folder(settings.lake)
+    table_of(folder, described_lake(folder).format, settings.catalog)
+    target = _Target(settings)
+    return _Plan(folder, settings), target
+
+
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
     """Sends messages of an archive to a queue again, exactly once, in the order of each queue.
 
@@ -146,13 +167,9 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
         FlowFailed: It could not be done.
         LakeError: There is no such archive.
     """
-    settings.check()
-    folder = Folder(settings.lake)
-    described_lake(folder)
-    target = _Target(settings)
+    plan, target = _ready(settings)
     if not settings.send:
         return _dry_run(_selected(spark, settings), settings, target)
-    plan = _Plan(folder, settings)
     if not plan.is_made:
         progress.say("What is to be sent is looked up.")
         plan.make(_selected(spark, settings))
@@ -245,7 +262,8 @@ class _Plan:
         there = folder.read_json(f"{self._place}/replay.json")
         self.is_made = there is not None
         self._writer = "" if there is None else str(there["writer"])
-        if there is not None and there["identity"] != settings.identity():
+        # A dry run begins nothing, whatever has its name.
+        if settings.send and there is not None and there["identity"] != settings.identity():
             raise FlowFailed(
                 f"the replay {settings.name!r} was begun with {there['identity']}, and "
                 f"{settings.identity()} was asked for: give it another --name, or the same"

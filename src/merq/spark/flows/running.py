@@ -69,10 +69,15 @@ class Summary:
     Attributes:
         figures: For programs: whatever JSON can have, by name.
         lines: For people.
+        failure: What of it could not be done, in a sentence; the exit status is 1 then.
+        finding: What somebody should look at, in a sentence; with `--check` the exit status is 1
+            then.
     """
 
     figures: Mapping[str, Figure] = field(default_factory=dict)
     lines: tuple[str, ...] = ()
+    failure: str = ""
+    finding: str = ""
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -90,12 +95,14 @@ class Flow:
         name: What it is called.
         summary: What it does, in a line.
         settings: What it can be told.
+        look: Raises what is wrong, as far as that can be known without Spark; changes nothing.
         run: Does it.
     """
 
     name: str
     summary: str
     settings: type[Any]
+    look: Callable[[Any], None]
     run: Callable[[Any, Any, Progress], Summary]
 
 
@@ -114,7 +121,7 @@ def flow_named(name: str) -> Flow:
     if name not in names:
         raise FlowFailed(f"there is no flow {name!r}; there are {', '.join(names)}")
     module = import_module(f"{flows.__name__}.{name}")
-    return Flow(module.NAME, module.SUMMARY, module.Settings, module.run)
+    return Flow(module.NAME, module.SUMMARY, module.Settings, module.look, module.run)
 
 
 class Stop:

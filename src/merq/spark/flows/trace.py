@@ -78,6 +78,35 @@ class Settings:
     report: str = ""
 
 
+def look(settings: Settings) -> None:
+    """Looks whether it can be done; nothing is changed.
+
+    Raises:
+        BadOption: The settings cannot be, or no queue manager has a queue of reports.
+        MessageQueueError: A queue manager does not answer.
+    """
+    page_path(settings.report, settings.output)
+    since_option(settings.since)
+    _queues(settings, members(settings))
+
+
+def _queues(settings: Settings, fleet: Sequence[Member]) -> list[tuple[Member, list[str]]]:
+    """The queue managers that have queues of reports, and these."""
+    named = split(settings.queue)
+    found = []
+    for each in fleet:
+        wanted = {each.path_of(name).lower() for name in named}
+        there = [name for name in each.queues() if name.lower() in wanted]
+        if there:
+            found.append((each, there))
+    if not found:
+        raise BadOption(
+            f"queue is {', '.join(named)}: none of {', '.join(each.name for each in fleet)} has "
+            "such a queue; name the one that reports go to"
+        )
+    return found
+
+
 def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
     """Shows which ways traced messages took, and how long each step took.
 
@@ -109,19 +138,10 @@ def _reports(
     spark: SparkSession, settings: Settings, fleet: Sequence[Member], progress: Progress
 ) -> DataFrame:
     since = since_option(settings.since)
-    named = split(settings.queue)
     frames = []
-    for each in fleet:
-        wanted = {each.path_of(name).lower() for name in named}
-        there = [name for name in each.queues() if name.lower() in wanted]
-        if there:
-            progress.say(f"{each.name}: {', '.join(there)}")
-            frames.append(read(spark, settings, each, there, _COLUMNS, **since))
-    if not frames:
-        raise BadOption(
-            f"queue is {', '.join(named)}: none of {', '.join(each.name for each in fleet)} has "
-            "such a queue; name the one that reports go to"
-        )
+    for each, there in _queues(settings, fleet):
+        progress.say(f"{each.name}: {', '.join(there)}")
+        frames.append(read(spark, settings, each, there, _COLUMNS, **since))
     return union(spark, frames, "").where(sql.col("class") == _REPORT)
 
 

@@ -102,8 +102,19 @@ def settle(folder: Folder, wanted: Description) -> Description:
         LakeError: It is in another format, or has one of them in another type.
     """
     there = read_description(folder)
+    both = agreed(folder, there, wanted)
+    if both != there:
+        _write(folder, both)
+    return both
+
+
+def agreed(folder: Folder, there: Description | None, wanted: Description) -> Description:
+    """What a lake would be that has these columns beside those that it has; changes nothing.
+
+    Raises:
+        LakeError: It is in another format, or has one of them in another type.
+    """
     if there is None:
-        _write(folder, wanted)
         return wanted
     if there.format != wanted.format:
         raise LakeError(
@@ -116,10 +127,7 @@ def settle(folder: Folder, wanted: Description) -> Description:
                 f"the archive {folder.url} has the column {name} as {there.columns[name]}, and it "
                 f"is {kind} now: name another folder"
             )
-    both = Description(there.format, {**there.columns, **wanted.columns})
-    if both != there:
-        _write(folder, both)
-    return both
+    return Description(there.format, {**there.columns, **wanted.columns})
 
 
 def _write(folder: Folder, made: Description) -> None:

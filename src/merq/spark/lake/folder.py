@@ -49,6 +49,9 @@ class Folder:
     Attributes:
         url: As Spark takes it, with its scheme: what has none may be another file system there.
         is_local: It is on a file system of this machine.
+
+    Raises:
+        LakeError: It is on a file system that is not known, or cannot be reached.
     """
 
     def __init__(self, url: str) -> None:
@@ -60,7 +63,14 @@ class Folder:
         else:
             name = scheme[1].lower()
             known = f"{_SAME.get(name, name)}://{url[scheme.end() :]}"
-            self._files, self._root = fs.FileSystem.from_uri(known)
+            try:
+                self._files, self._root = fs.FileSystem.from_uri(known)
+            except (OSError, ValueError) as wrong:
+                # Behind the first line come all places where something was looked for.
+                reason = str(wrong).partition("\n")[0]
+                raise LakeError(
+                    f"the file system of {url} cannot be reached from here: {reason}"
+                ) from wrong
             self.url = url.rstrip("/")
         self.is_local = isinstance(self._files, fs.LocalFileSystem)
 

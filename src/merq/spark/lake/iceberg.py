@@ -25,9 +25,18 @@ _BATCH_OF: Final = "merq.batch."
 
 
 class IcebergLake:
-    """An Iceberg table whose files are in the lake's folder."""
+    """An Iceberg table whose files are in the lake's folder.
+
+    Raises:
+        LakeError: There has to be a catalog, and none is named.
+    """
 
     def __init__(self, folder: Folder, catalog: str = "") -> None:
+        if not (catalog or folder.is_local):
+            raise LakeError(
+                f"the lake {folder.url} is not on this machine, and an Iceberg table needs a "
+                "catalog there: name one of PyIceberg's with --catalog"
+            )
         self._folder = folder
         self._name = catalog
         self._known: Catalog | None = None
@@ -36,11 +45,6 @@ class IcebergLake:
         if self._known is None:
             if self._name:
                 self._known = load_catalog(self._name)
-            elif not self._folder.is_local:
-                raise LakeError(
-                    f"the lake {self._folder.url} is not on this machine, and an Iceberg table "
-                    "needs a catalog there: name one of PyIceberg's with --catalog"
-                )
             else:
                 self._folder.make_folder(OWN_CATALOG.rpartition("/")[0])
                 self._known = load_catalog(

@@ -28,7 +28,7 @@ def table_of(folder: Folder, wanted_format: str, catalog: str = "") -> Table:
     """The table of a lake.
 
     Raises:
-        LakeError: What the format needs is not installed.
+        LakeError: What the format needs is not installed, or not named.
     """
     if wanted_format == DELTA:
         _check("deltalake", DELTA)

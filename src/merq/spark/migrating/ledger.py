@@ -16,6 +16,9 @@ from pyspark.sql import functions as sql
 NAMED_MAX: Final = 20
 """So many messages that are missing or doubled are named."""
 
+CHECKPOINT: Final = "checkpoint"
+"""The folder of the checkpoint in that of a migration."""
+
 _NOTHING: Final = b"\0"
 
 
@@ -81,7 +84,7 @@ class Ledger:
 
 def checkpoint_of(output: str) -> str:
     """Where the checkpoint of a migration is."""
-    return f"{output}/checkpoint"
+    return f"{output}/{CHECKPOINT}"
 
 
 @dataclass(frozen=True, slots=True)

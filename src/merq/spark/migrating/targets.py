@@ -37,8 +37,11 @@ class Target(Protocol):
     @property
     def key(self) -> str: ...  # noqa: D102 - the class says it
 
+    def look(self) -> None:
+        """Looks whether it can be reached, before Spark is started; changes nothing."""
+
     def check(self, spark: SparkSession) -> None:
-        """Looks whether it can be reached, before anything is moved."""
+        """Looks whether Spark has what it needs for it, before anything is moved."""
 
     def send(self, rows: DataFrame, batch: int, ledger: Ledger) -> None:
         """Moves a batch, and writes it down."""
@@ -79,13 +82,16 @@ class QueueTarget:
         """Messages get new ids; the old ones are there if they were kept."""
         return "digest" if self.keep_id == NO_ID else "message_id"
 
-    def check(self, _spark: SparkSession) -> None:
+    def look(self) -> None:
         """Looks whether the queue is there.
 
         Raises:
             MessageQueueError: It is not.
         """
         self.member.access.manager().queue(self.queue)
+
+    def check(self, _spark: SparkSession) -> None:
+        """Spark needs nothing more."""
 
     def send(self, rows: DataFrame, batch: int, ledger: Ledger) -> None:
         """Moves a batch; if that was done before, nothing is sent."""
@@ -156,6 +162,9 @@ class RabbitTarget:
         return "message_id"
 
     def check(self, _spark: SparkSession) -> None:
+        """Spark needs nothing more."""
+
+    def look(self) -> None:
         """Looks whether the broker answers and has the queue.
 
         Raises:
@@ -193,6 +202,14 @@ class KafkaTarget:
     def key(self) -> str:
         """Messages keep their ids."""
         return "message_id"
+
+    def look(self) -> None:
+        """Looks whether servers are named; only Spark has somebody who can ask them.
+
+        Raises:
+            BadOption: None are.
+        """
+        self._options()
 
     def check(self, spark: SparkSession) -> None:
         """Looks whether Spark has its connector for Kafka.
