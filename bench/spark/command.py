@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from bench.builds import environment, found_builds, print_load, working_folder
 from bench.spark.measuring import Figures, Session, filled
 
 import merq
+from merq.spark.session import CHECKPOINTS, LOCAL_CHECKPOINTS, prepare
 
 COUNT, QUICK_COUNT = 600_000, 60_000
 """Messages of 1 KiB."""
@@ -101,8 +101,7 @@ def _rounds(
     folder: Path, service: tuple[str, int], count: int, rounds: int, singles: int
 ) -> list[Figures]:
     url, process = service
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    prepare("local")
     from pyspark.sql import SparkSession  # noqa: PLC0415 - it takes a while
 
     spark = (
@@ -114,6 +113,7 @@ def _rounds(
         .config("spark.ui.showConsoleProgress", "false")
         # As sessions of pipelines have it.
         .config("spark.python.daemon.module", "merq.spark.daemon")
+        .config(CHECKPOINTS, LOCAL_CHECKPOINTS)
         .getOrCreate()
     )
     found = []

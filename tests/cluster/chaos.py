@@ -43,7 +43,7 @@ from cluster.chaos_program import (
     Orders,
     body_of,
 )
-from kit.clusters import LOG_END, SPARK_HOME, Cluster
+from kit.clusters import LOG_END, Cluster
 from kit.stations import end_cleanly
 
 DRIVER, EXECUTOR, WORKER = "driver", "executor", "worker"
@@ -248,7 +248,7 @@ class Chaos:
         """The same program, as people start programs on a cluster."""
         conf = [f"--conf={name}={text}" for name, text in self._settings.items()]
         words = [str(chaos_program.__file__), what, str(self._orders)]
-        command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", self._cluster.url]
+        command = [str(self._cluster.home / "bin" / "spark-submit"), "--master", self._cluster.url]
         return self._cluster.run([*command, *conf, *words], self._folder / f"{what}.log")
 
     def _drive(self) -> None:

@@ -21,8 +21,8 @@ import pyspark
 import merq
 from acceptance.service_process import environment, wait_until
 from kit.marked_processes import Mark, Marked, below
+from merq.spark.home import linked_home
 
-SPARK_HOME: Final = Path(pyspark.__file__).parent
 LOOPBACK: Final = "127.0.0.1"
 WORKERS: Final = 2
 EXECUTOR_MEMORY: Final = "640m"
@@ -70,6 +70,7 @@ class Cluster:
         url: What drivers are told.
         mark: What all processes have.
         folder: Where logs are.
+        home: Spark's home, without the zip from which Python starts slowly.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,6 +81,7 @@ class Cluster:
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
         self._started: list[subprocess.Popen[bytes]] = []
         folder.mkdir(parents=True, exist_ok=True)
+        self.home = linked_home(Path(pyspark.__file__).parent, folder)
 
     # Life.
 
@@ -87,7 +89,7 @@ class Cluster:
         """Returns when all workers are known to the master."""
         log = self.folder / "master.log"
         words = ["--host", LOOPBACK, "--port", str(self._port), "--webui-port", "0"]
-        master = self._start([str(SPARK_HOME / "bin" / "spark-class"), _MASTER, *words], log)
+        master = self._start([self._class, _MASTER, *words], log)
         self._wait(master, log, "I have been elected leader!")
         for number in range(WORKERS):
             self.start_worker(number, is_awaited=False)
@@ -99,7 +101,7 @@ class Cluster:
         place, host = self.folder / f"worker-{number}", host_of(number)
         words = ["--host", host, "--webui-port", "0", "--cores", "1"]
         words += ["--memory", WORKER_MEMORY, "--work-dir", str(place), self.url]
-        command = [str(SPARK_HOME / "bin" / "spark-class"), _WORKER, *words]
+        command = [self._class, _WORKER, *words]
         log = self._log_of(number)
         log.unlink(missing_ok=True)
         self._workers[number] = self._start(command, log, host)
@@ -110,6 +112,10 @@ class Cluster:
         """Returns when the master knows it."""
         said = "Successfully registered with master"
         self._wait(self._workers[number], self._log_of(number), said)
+
+    @property
+    def _class(self) -> str:
+        return str(self.home / "bin" / "spark-class")
 
     def _log_of(self, number: int) -> Path:
         return self.folder / f"worker-{number}.log"
@@ -151,7 +157,7 @@ class Cluster:
         temporary.mkdir(exist_ok=True)
         java = f"{QUICK_JAVA} -Djava.io.tmpdir={temporary}"
         rest = {
-            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_HOME": str(self.home),
             "SPARK_LOCAL_DIRS": str(temporary),
             "SPARK_DAEMON_MEMORY": "256m",
             # An application that loses many executors on purpose is not to be given up.

@@ -7,7 +7,6 @@ A session takes seconds to start and hundreds of megabytes. Tests that use it ar
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import merq
 from acceptance.service_process import ServiceProcess, serving
 from merq.client.manager import Manager
 from merq.spark import managers
+from merq.spark.session import CHECKPOINTS, LOCAL_CHECKPOINTS, prepare
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -28,8 +28,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     path = [str(TESTS), str(Path(merq.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # As sessions of pipelines have it, and some settings below: it halves the time of the tests.
+    prepare("local")
     java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.io.tmpdir={folder}"
     session = (
         SparkSession.builder.master("local[2]")
@@ -42,8 +42,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "OFF")
         .config("spark.sql.shuffle.partitions", "2")
-        # As sessions of pipelines have it: it halves the time that all of these tests take.
         .config("spark.python.daemon.module", "merq.spark.daemon")
+        .config(CHECKPOINTS, LOCAL_CHECKPOINTS)
         .config("spark.sql.session.timeZone", "UTC")
         # The server of Spark Connect, which one test starts, is for this machine alone.
         .config("spark.connect.grpc.binding.address", "127.0.0.1")

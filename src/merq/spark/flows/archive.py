@@ -27,6 +27,7 @@ from merq.spark.lake.folder import Folder
 from merq.spark.lake.tables import table_of
 from merq.spark.managers import places
 from merq.spark.options import read_options
+from merq.spark.session import use_local_checkpoints
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -270,6 +271,8 @@ def run(spark: SparkSession, settings: Settings, progress: Progress) -> Summary:
 
 
 def _start(spark: SparkSession, settings: Settings, archiving: _Archiving, folder: Folder) -> Any:
+    if folder.is_local:
+        use_local_checkpoints(spark)
     options = settings.source_options() | {"columns": ",".join(archiving.names)}
     messages = spark.readStream.format("msmq").options(**options).load()
     writing = (
