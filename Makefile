@@ -24,7 +24,7 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup java perhaps-java test check tests spark cluster compiled run bench fuzz soak chaos lock docs clean
+.PHONY: help setup java perhaps-java test check tests spark cluster spark-and-cluster compiled run bench fuzz soak chaos lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -44,10 +44,14 @@ $(VENV)/.ready: requirements/test.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Tests wait more than they work: three at a time. Spark's, one by one in one session, go first.
+# Tests wait more than they work: three at a time. Spark's, one by one in one session, go first,
+# then those on a cluster.
 test: check
-	@$(MAKE) --no-print-directory --jobs=3 spark tests compiled
-	@echo "Not part of this, because it takes two minutes more: make cluster, Spark on a real cluster."
+	@$(MAKE) --no-print-directory --jobs=3 spark-and-cluster tests compiled
+
+spark-and-cluster: setup
+	@$(MAKE) --no-print-directory spark
+	@$(MAKE) --no-print-directory cluster
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -8,10 +8,12 @@ import shutil
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+
+from bench.spark.sending import sending
 
 import merq
 
@@ -24,9 +26,6 @@ SETTLED_S_MAX = 60.0
 LOOKING_S = 0.5
 IDLE_SHARE = 0.1
 """A queue manager that takes no more of a processor has nothing to tidy up any more."""
-
-PAUSE_S = 0.002
-"""Between two messages of the client that sends meanwhile."""
 
 QUIET_S = 2.0
 QUEUE, TARGET, LATENCY, BESIDE = (
@@ -93,6 +92,9 @@ class Session:
         stream.option("checkpointLocation", str(place)).trigger(
             availableNow=True
         ).start().awaitTermination()
+
+    def _sending(self) -> AbstractContextManager[list[float]]:
+        return sending(self._url, BESIDE)
 
     def _settled(self) -> None:
         """Waits until the queue manager has tidied up what was received or purged before.
@@ -195,52 +197,28 @@ class Session:
     def disturbance(self, manager: merq.Manager) -> Figures:
         """What a client that sends meanwhile notices."""
         found = {}
-        with sending(manager) as took:
+        with self._sending() as took:
             time.sleep(QUIET_S)
         found["send, alone"] = _p99(took)
         rows = self._spark.read.parquet(str(self._folder / "rows.parquet"))
         # The same work of Spark's on the same cores, of which the queue manager knows nothing.
-        with sending(manager) as took:
+        with self._sending() as took:
             for _ in range(2):
                 rows.write.format("noop").mode("overwrite").save()
                 rows.write.mode("overwrite").parquet(str(self._folder / "copy.parquet"))
         found["send, beside Parquet"] = _p99(took)
-        with sending(manager) as took:
+        with self._sending() as took:
             for _ in range(2):
                 self._source(self._spark.read).write.format("noop").mode("overwrite").save()
         found["send, beside reading"] = _p99(took)
         sink = rows.select("body").write.format("msmq").option("url", self._url)
         self._settled()
-        with sending(manager) as took:
+        with self._sending() as took:
             sink.option("queue", TARGET).mode("append").save()
         found["send, beside writing"] = _p99(took)
         manager.queue(TARGET).purge()
+        manager.queue(BESIDE).purge()
         return found
-
-
-@contextmanager
-def sending(manager: merq.Manager) -> Iterator[list[float]]:
-    """A client that sends recoverable messages, one after the other; gives how long each took."""
-    took: list[float] = []
-    over = threading.Event()
-    queue = manager.queue(BESIDE)
-    (body, *_) = bodies(0)
-
-    def send() -> None:
-        while not over.is_set():
-            start = time.perf_counter()
-            queue.send(body, recoverable=True)
-            took.append(time.perf_counter() - start)
-            time.sleep(PAUSE_S)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield took
-    finally:
-        over.set()
-        thread.join()
-        queue.purge()
 
 
 def _p99(took: list[float]) -> float:

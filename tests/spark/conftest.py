@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import merq
 from acceptance.service_process import ServiceProcess, serving
+from kit.clusters import QUICK_JAVA
 from merq.client.manager import Manager
 from merq.spark import managers
 from merq.spark.session import CHECKPOINTS, LOCAL_CHECKPOINTS, prepare
@@ -30,7 +31,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     # As sessions of pipelines have it, and some settings below: it halves the time of the tests.
     prepare("local")
-    java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Djava.io.tmpdir={folder}"
+    java = f"{QUICK_JAVA} -Djava.io.tmpdir={folder}"
     session = (
         SparkSession.builder.master("local[2]")
         .appName("merq tests")
