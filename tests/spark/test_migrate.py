@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,14 @@ BODIES: list[Any] = ["text", "wörld", b"\x00\xff", 5, None, "text"]
 def beta(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     with serving(tmp_path_factory.mktemp("beta") / "data", "--name", "beta") as service:
         yield service
+
+
+@pytest.fixture(scope="module", autouse=True)
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[int]]:
+    """The port of a RabbitMQ, which takes a while to start: the other tests run meanwhile."""
+    folder = tmp_path_factory.mktemp("rabbit") / "broker"
+    with ExitStack() as running, ThreadPoolExecutor(1) as thread:
+        yield thread.submit(running.enter_context, rabbitmq(folder))
 
 
 @pytest.fixture
@@ -161,28 +171,16 @@ def test_messages_move_to_rabbitmq_at_least_once_with_their_ids(
     alpha: ServiceProcess,
     manager: Manager,
     name: str,
+    broker: Future[int],
     tmp_path: Path,
 ) -> None:
     pika = pytest.importorskip("pika", reason="the package pika is not installed")
     try:
-        with rabbitmq(tmp_path / "rabbit") as port:
-            _move_to_rabbitmq(spark, pika, port, alpha.url, manager, name, tmp_path)
+        amqp = f"amqp://guest:guest@127.0.0.1:{broker.result()}/%2F"
     except Unavailable as missing:
         pytest.skip(f"RabbitMQ cannot be had here: {missing}")
-
-
-def _move_to_rabbitmq(
-    spark: SparkSession,
-    pika: Any,
-    port: int,
-    url: str,
-    manager: Manager,
-    name: str,
-    tmp_path: Path,
-) -> None:
-    amqp = f"amqp://guest:guest@127.0.0.1:{port}/%2F"
     settings = Settings(
-        url=url,
+        url=alpha.url,
         queue=name,
         to="rabbitmq",
         target="goal",
