@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,9 @@ identifiers = st.builds(
     lambda lane, number: lane << 56 | number, st.integers(0, 7), st.integers(0, 60)
 )
 states = st.sampled_from([AVAILABLE, LOCKED, PURGE_PENDING])
+segments = st.sampled_from([0, 1, 2, 257, 258])
+CHANGES = {"lock": LOCKED, "withdraw": PURGE_PENDING, "reopen": AVAILABLE}
+changes = st.sampled_from(sorted(CHANGES))
 moments = st.sampled_from([1_800_000_000, 1_800_000_001, NEVER])
 
 
@@ -234,6 +238,53 @@ class Placing(RuleBasedStateMachine):
         self.model[lookup_id].location = location
 
     @precondition(lambda self: self.model)
+    @rule(data=st.data(), count=st.integers(1, 30), step=st.integers(1, 3), how=changes)
+    def change_many(self, data: st.DataObject, count: int, step: int, how: str) -> None:
+        """Neighbours, or with others between them, some of which may have that state already."""
+        known = sorted(self.model)
+        start = data.draw(st.integers(0, len(known) - 1))
+        some = known[start : start + count : step]
+        getattr(self.real, how)(some)
+        for one in some:
+            self.model[one].state = CHANGES[how]
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), count=st.integers(1, 30), step=st.integers(1, 3), with_gone=st.booleans())
+    def relocate_many(self, data: st.DataObject, count: int, step: int, with_gone: bool) -> None:
+        """The same of where they lie; some of them may be gone."""
+        known = sorted(self.ever if with_gone else self.model)
+        start = data.draw(st.integers(0, len(known) - 1))
+        some = known[start : start + count : step]
+        segment = data.draw(segments) << 32
+        here = [one for one in some if one in self.model]
+        before = [(self.model[one].location, self.model[one].size) for one in here]
+        locations = array("Q", [segment | row for row in range(len(some))])
+        found = self.real.relocate_many(some, locations)
+        assert list(zip(*found, strict=True)) == before
+        for one, location in zip(some, locations, strict=True):
+            if one in self.model:
+                self.model[one].location = location
+
+    @rule(lookup_id=identifiers | st.just(-1), segment=segments, most=st.integers(1, 20))
+    def look_in_segment(self, lookup_id: int, segment: int, most: int) -> None:
+        """All that lie there are found by going on and on."""
+        wanted = [
+            (one, row.location, row.size)
+            for one, row in sorted(self.model.items())
+            if one > lookup_id and row.location >> 32 == segment
+        ]
+        found: list[tuple[int, ...]] = []
+        after = lookup_id
+        while True:
+            sight = self.real.lying_in(segment, after, most)
+            found += zip(*sight.rows, strict=True)
+            if sight.after < 0:
+                break
+            assert sight.after > after
+            after = sight.after
+        assert found == wanted
+
+    @precondition(lambda self: self.model)
     @rule(data=st.data())
     def look_around_one(self, data: st.DataObject) -> None:
         self.look_around(data.draw(st.sampled_from(sorted(self.model))))
@@ -241,7 +292,11 @@ class Placing(RuleBasedStateMachine):
     @rule(lookup_id=identifiers | st.just(-1), most=st.integers(1, 20))
     def walk(self, lookup_id: int, most: int) -> None:
         behind = [one for one in sorted(self.model) if one > lookup_id][:most]
-        assert self.real.rows_behind(lookup_id, most) == [self.place(one) for one in behind]
+        rows, states = self.real.behind(lookup_id, most)
+        found = zip(*rows, states, strict=True)
+        assert list(found) == [
+            (one, row.location, row.size, row.state) for one in behind for row in [self.model[one]]
+        ]
         lane = [one for one in sorted(self.model) if one >> 56 == lookup_id + 1 >> 56]
         behind = [one for one in lane if one > lookup_id][:most]
         assert self.real.lane_behind(lookup_id, most) == [self.place(one) for one in behind]

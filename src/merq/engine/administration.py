@@ -7,9 +7,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from merq.engine import notices, records
-from merq.engine.changes import Answer, Change, DropStep, PurgeStep
-from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING
-from merq.engine.queue import NO_NOTE, Queue
+from merq.engine.changes import Answer, Change, DropStep
+from merq.engine.positions import AVAILABLE, PURGE_PENDING
+from merq.engine.purging import lose_all, plan_purge
+from merq.engine.queue import Queue
 from merq.engine.readers import Readers
 from merq.engine.state import State
 from merq.engine.work import Phase
@@ -23,7 +24,6 @@ from merq.model.queue import (
     QueueSettings,
 )
 from merq.model.queue_settings import check_settings
-from merq.wire.view import MessageView
 
 QUEUES_MAX: Final = 0x00FFFFFF
 """Private queues on one queue manager."""
@@ -205,7 +205,7 @@ class Administration:
         for part in parts:
             part.closing = True  # no acknowledgment comes into it any more
         for part in parts:
-            self._lose_all(change, part, reason)
+            lose_all(self._state, change, part, reason)
             self._readers.cancel_all(part, change)
             change.entries.append(records.drop_queue(part.number))
             change.steps.append(DropStep(part))
@@ -228,42 +228,10 @@ class Administration:
                         f"{operation.queue.properties.path_name}: end it first",
                     )
 
-    def _lose_all(self, change: Change, queue: Queue, reason: int) -> None:
-        leaving = self._state.leaving(queue)
-        for place in queue.positions:
-            if place.lookup_id not in leaving:
-                notices.lost_at(self._state, change, queue, place, reason)
-        for packet in self._state.arriving(queue):
-            notices.lost(self._state, change, queue, MessageView(packet), reason)
-
     def purge(self, request: int, queue: Queue) -> None:
         """[MS-MQDMPR] 3.1.7.1.7: all messages go; locked ones when they are given back."""
         change = Change()
-        kept = 0
-        reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
-        if queue.is_outgoing:
-            reason = MessageClass.MQMSG_CLASS_NACK_DELETED
-        returning = self._state.returning(queue)
-        reserved = queue.reserved()
-        for place in list(queue.positions):
-            lookup_id = place.lookup_id
-            if place.state == PURGE_PENDING:
-                continue
-            if lookup_id in reserved:
-                kept += 1  # a group of consumers is about to receive it
-                continue
-            if queue.transfer is not None and queue.transfer.holds(lookup_id):
-                kept += 1  # it is on its way to where it was sent
-                continue
-            queue.positions.set_state(lookup_id, PURGE_PENDING)
-            if place.state == LOCKED and lookup_id not in returning:
-                marked = queue.notes.get(lookup_id, NO_NOTE)._replace(purged=True)
-                notices.write_note(change, queue, place, marked)
-                change.steps.append(PurgeStep(queue, lookup_id, marked))
-            else:
-                notices.take(change, queue, place)
-                notices.lost_at(self._state, change, queue, place, reason)
-        change.answers.append(Answer(request, queue.positions.count - kept))
+        change.answers.append(Answer(request, plan_purge(self._state, change, queue)))
         self._state.submit(change)
 
 

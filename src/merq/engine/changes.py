@@ -11,6 +11,7 @@ times as long to make.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias, final
 
 from merq.engine.records import Entry, PutRun
@@ -163,7 +164,7 @@ class RemoveManyStep:
 
     __slots__ = ("lookup_ids", "queue")
 
-    def __init__(self, queue: Queue, lookup_ids: list[int]) -> None:
+    def __init__(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
         self.queue = queue
         self.lookup_ids = lookup_ids
 
@@ -206,13 +207,18 @@ class PurgeStep:
 
 @final
 class RelocateStep:
-    """A message's packet lies elsewhere, if the message is still there."""
+    """Packets lie elsewhere, of those messages that are still there.
 
-    __slots__ = ("entry", "lookup_id", "queue")
+    Attributes:
+        lookup_ids: In the order of the queue.
+        entry: The first one's place among the change's entries, the others follow it.
+    """
 
-    def __init__(self, queue: Queue, lookup_id: int, entry: int) -> None:
+    __slots__ = ("entry", "lookup_ids", "queue")
+
+    def __init__(self, queue: Queue, lookup_ids: Sequence[int], entry: int) -> None:
         self.queue = queue
-        self.lookup_id = lookup_id
+        self.lookup_ids = lookup_ids
         self.entry = entry
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Final
 from uuid import UUID
 
@@ -146,6 +147,13 @@ class Holdings:
         if queue.transfer is not None:
             self.outbound[queue] = None
 
+    def give_back_all(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
+        """The same for many of which none has had its time."""
+        queue.positions.reopen(lookup_ids)
+        self.awake.append(queue)
+        if queue.transfer is not None:
+            self.outbound[queue] = None
+
     def _watch_again(self, queue: Queue, place: Place) -> None:
         queue.expired.discard(place.lookup_id)
         self.expiries.add(place.expires, queue.number, place.lookup_id)
@@ -191,7 +199,7 @@ class Holdings:
         else:
             self._packets.release(location, size)
 
-    def remove_many(self, queue: Queue, lookup_ids: list[int]) -> None:
+    def remove_many(self, queue: Queue, lookup_ids: Sequence[int]) -> None:
         """Messages are gone; those that lie one behind the other go at once."""
         at = 0
         while at < len(lookup_ids):
@@ -200,29 +208,48 @@ class Holdings:
                 self.remove(queue, lookup_ids[at])
             at += taken or 1
 
-    def _remove_run(self, queue: Queue, lookup_ids: list[int], at: int) -> int:
-        """Takes out neighbours of which nothing but their place is known; gives how many."""
-        if queue.notes or queue.held or queue.expired:
-            return 0
+    def _remove_run(self, queue: Queue, lookup_ids: Sequence[int], at: int) -> int:
+        """Takes out neighbours, if there are some; gives how many."""
         run = queue.positions.remove_run(lookup_ids, at)
         if run is None:
             return 0
         count = len(run.ids)
         queue.left += count
         queue.by_message_id.remove_many(run.keys, run.ids)
+        if queue.notes:
+            for lookup_id in run.ids:
+                queue.notes.pop(lookup_id, None)
+        if queue.held:
+            for lookup_id in run.ids:
+                queue.held.pop(lookup_id, None)
+        if min(run.expiries) != NEVER:
+            self._forget_expiries(queue, run)
         size = sum(run.sizes)
         self.taken_bytes -= size
-        if min(run.expiries) != NEVER:
-            self.expiries.remove_many(run.expiries, queue.number, run.ids, NEVER)
-        low, high = min(run.locations), max(run.locations)
-        if low >> 32 == high >> 32 and not high & MEMORY:
-            self._packets.release_all(run.locations, run.sizes, size)
-        else:
-            for location, each in zip(run.locations, run.sizes, strict=True):
-                self._release(location, each)
+        self._release_all(run.locations, run.sizes, size)
         if queue.transfer is not None:
             self.outbound[queue] = None
         return count
+
+    def _forget_expiries(self, queue: Queue, run: Columns) -> None:
+        """Messages of which some were to expire are gone; those that have are not waited for."""
+        expiries, ids = run.expiries, run.ids
+        over = queue.expired.intersection(ids) if queue.expired else None
+        if over:
+            queue.expired -= over
+            waiting = [lookup_id not in over for lookup_id in ids]
+            expiries = array("I", compress(expiries, waiting))
+            ids = array("Q", compress(ids, waiting))
+        self.expiries.remove_many(expiries, queue.number, ids, NEVER)
+
+    def _release_all(self, locations: array[int], sizes: array[int], size: int) -> None:
+        """Packets, some at least, are needed no more; `size` is of all of them."""
+        low, high = min(locations), max(locations)
+        if low >> 32 == high >> 32 and not high & MEMORY:
+            self._packets.release_all(locations, sizes, size)
+        else:
+            for location, each in zip(locations, sizes, strict=True):
+                self._release(location, each)
 
     def _take_out(self, queue: Queue, lookup_id: int) -> Place:
         place = queue.positions.remove(lookup_id)
@@ -302,10 +329,20 @@ class Holdings:
             self._packets.keep(location, place.size)
             self._packets.release(place.location, place.size)
 
+    def relocate_many(
+        self, queue: Queue, lookup_ids: Sequence[int], locations: tuple[int, ...]
+    ) -> None:
+        """The same for many whose copies lie in one frame."""
+        before, sizes = queue.positions.relocate_many(lookup_ids, array("Q", locations))
+        if before:
+            size = sum(sizes)
+            # A frame lies in one segment.
+            self._packets.keep(locations[0], size)
+            self._release_all(before, sizes, size)
+
     def drop(self, queue: Queue) -> None:
         """A queue is gone, with everything in it."""
-        for place in list(queue.positions):
-            self.remove(queue, place.lookup_id)
+        self.remove_many(queue, queue.positions.columns(without=0).ids)
         del self.queues[queue.number]
         if queue.path is not None:
             self._paths.pop(queue.path, None)
@@ -432,14 +469,22 @@ class Holdings:
         return Delivered(packet, place.lookup_id, arrival, note.aborts, note.moves)
 
     def heads(self, rows: Rows) -> list[bytes]:
-        """The first bytes of messages' packets, up to the names of queues."""
-        if not rows.ids or max(rows.locations) & MEMORY:
-            return [
-                self._memory[location][1] if location & MEMORY else self._packets.read(*each)[1]
-                for each in zip(rows.locations, rows.sizes, strict=True)
-                for location in each[:1]
-            ]
-        return self._packets.heads(rows.locations, rows.sizes)
+        """The first bytes of messages' packets, up to the names of queues; they are not checked."""
+        if not rows.ids or not max(rows.locations) & MEMORY:
+            return self._packets.heads(rows.locations, rows.sizes)
+        in_store = [not location & MEMORY for location in rows.locations]
+        heads = iter(
+            self._packets.heads(
+                array("Q", compress(rows.locations, in_store)),
+                array("I", compress(rows.sizes, in_store)),
+            )
+        )
+        pairs = zip(rows.locations, in_store, strict=True)
+        return [next(heads) if stored else self._memory[at][1] for at, stored in pairs]
+
+    def records(self, rows: Rows) -> list[bytes | None]:
+        """The records in the store that have messages' packets; None for one that is damaged."""
+        return self._packets.records(rows.locations, rows.sizes)
 
     def has_room(self, size: int) -> bool:
         """[MS-MQDMPR] 3.1.7.1.9: whether the machine's quota allows a packet of this size."""

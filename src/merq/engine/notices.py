@@ -15,6 +15,7 @@ from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveManyStep, RemoveStep
 from merq.engine.holdings import MEMORY
 from merq.engine.incoming import Incoming
+from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
 from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue
 from merq.engine.state import State
@@ -155,6 +156,24 @@ def is_telling(packet: bytes, source: bytes) -> bool:
     """Whether its sender may want to know: it named a queue for that, or waits for a FinalAck."""
     # UserHeader.Flags: bits 13 to 15 are the type of the administration queue, 20 is TH.
     return packet[61] & 0xE0 != 0 or (packet[62] & 0x10 != 0 and packet[16:32] != source)
+
+
+def is_lost_quietly(packet: bytes, source: bytes) -> bool:
+    """Whether surely nobody wants to know that a message left its queue unreceived.
+
+    Of the packet at least the first bytes are there, or fewer if the disk has lost some.
+    """
+    flags = packet[60:HEAD_SIZE]
+    if are_quiet_flags(flags):
+        return True
+    # What is transactional and ours is told of only if one of the other flags is set.
+    return len(flags) == 4 and not flags[1] & 0xE1 and packet[16:32] == source
+
+
+def are_quiet_flags(flags: bytes) -> bool:
+    """Whether UserHeader.Flags alone, all four bytes of them, say so."""
+    # Bit 8 is negative journaling, the others are those of `is_telling`.
+    return len(flags) == 4 and not flags[1] & 0xE1 and not flags[2] & 0x10
 
 
 def received(state: State, change: Change, queue: Queue, packet: bytes) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from typing import Protocol
+from typing import Final, Protocol
+
+HEAD_SIZE: Final = 64
+"""BaseHeader and the fixed part of UserHeader, [MS-MQMQ] 2.2.19.1 and 2.2.19.2."""
 
 
 class PacketSource(Protocol):
@@ -13,7 +16,10 @@ class PacketSource(Protocol):
         """When the message arrived, and its packet of `size` bytes, in the record at a position."""
 
     def heads(self, positions: array[int], sizes: array[int]) -> list[bytes]:
-        """The first bytes of packets, at least as far as the UserHeader's fixed part goes."""
+        """The first bytes of packets, `HEAD_SIZE` or more; they are not checked."""
+
+    def records(self, positions: array[int], sizes: array[int]) -> list[bytes | None]:
+        """The data of records that have packets; None for one that is not as it was written."""
 
     def keep(self, position: int, size: int) -> None:
         """The packet there is needed from now on."""

@@ -257,19 +257,8 @@ class PositionList:
             number -= 1
         return None
 
-    def rows_behind(self, lookup_id: int, most: int) -> list[Place]:
-        """Up to so many messages behind this place, whatever their state, in order."""
-        found: list[Place] = []
-        start = lookup_id + 1
-        for number in range(max(start >> _LANE_SHIFT, 0), LANES):
-            behind = max(lookup_id, (number << _LANE_SHIFT) - 1)
-            found += self.lane_behind(behind, most - len(found))
-            if len(found) == most:
-                break
-        return found
-
     def lane_behind(self, lookup_id: int, most: int) -> list[Place]:
-        """The same, but only messages of the priority that the next place has."""
+        """Up to so many messages behind this place, of the priority that the next place has."""
         found: list[Place] = []
         start = lookup_id + 1
         lane = self._lanes[start >> _LANE_SHIFT]

@@ -27,10 +27,12 @@ One frame of the log holds all records of one change, so a change is there whole
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from merq.engine.byte_order import to_little
 from merq.engine.claims import Range, pack_point, pack_range
 
 PUT: Final = 1
@@ -56,6 +58,7 @@ PUT_HEADER_SIZE: Final = 16
 
 _PUT: Final = struct.Struct("<IIQ")
 _REMOVE: Final = struct.Struct("<I4xQ")
+_REMOVE_MANY: Final = struct.Struct("<I4x")
 _DROP: Final = struct.Struct("<I")
 _RESERVE: Final = struct.Struct("<QQ")
 _NOTE: Final = struct.Struct("<IIQB")
@@ -81,7 +84,7 @@ class Entry(NamedTuple):
 
 
 class PutRun(NamedTuple):
-    """Messages that come into a queue, as many entries of one kind.
+    """Messages that come into a queue, or are copied, as many entries of one kind.
 
     Attributes:
         data: Of each what precedes its body.
@@ -141,6 +144,17 @@ def relocate(queue: int, arrival: int, lookup_id: int, packet: bytes) -> Entry:
     return Entry(RELOCATE, _PUT.pack(queue, arrival, lookup_id), packet)
 
 
+def relocate_as(queue: int, lookup_id: int, data: bytes) -> tuple[bytes, bytes]:
+    """The same, from the data of the record that has the packet, in two parts for a `PutRun`.
+
+    Messages that came by a move or from a stage are known there by another queue or identifier.
+    """
+    written, arrival, its_id = _PUT.unpack_from(data)
+    if written == queue and its_id == lookup_id:
+        return data, b""
+    return _PUT.pack(queue, arrival, lookup_id), data[PUT_HEADER_SIZE:]
+
+
 def remove(queue: int, lookup_id: int) -> Entry:
     """A message leaves a queue."""
     return Entry(REMOVE, _REMOVE.pack(queue, lookup_id))
@@ -150,7 +164,7 @@ def remove_many(queue: int, lookup_ids: Sequence[int]) -> Entry:
     """Messages leave a queue."""
     if len(lookup_ids) == 1:
         return remove(queue, lookup_ids[0])
-    return Entry(REMOVE_MANY, struct.pack(f"<I4x{len(lookup_ids)}Q", queue, *lookup_ids))
+    return Entry(REMOVE_MANY, _REMOVE_MANY.pack(queue) + to_little(array("Q", lookup_ids)))
 
 
 def range_(queue: int, group: str, found: Range, stored: Sequence[int]) -> Entry:

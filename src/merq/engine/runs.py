@@ -7,20 +7,23 @@ and marked as slices of arrays.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import islice
 from operator import lt
 from typing import Final
 
 from merq.engine.positions import PositionList
-from merq.engine.rows import AVAILABLE, DELETED, LOCKED, Block, Columns, Rows
+from merq.engine.rows import AVAILABLE, DELETED, LOCKED, PURGE_PENDING, Block, Columns, Rows, Sight
 
 SEQUENCE_MASK: Final = (1 << 56) - 1
 """The part of a lookup identifier that says when its message came, whatever its priority."""
 
 LANES: Final = 8
 _LANE_SHIFT: Final = 56
+
+_REOPENED: Final = bytes(DELETED if each == DELETED else AVAILABLE for each in range(256))
+"""For each state what it is when its message is available again."""
 
 
 class Positions(PositionList):
@@ -72,32 +75,24 @@ class Positions(PositionList):
         self.available += count
         self.total_bytes += sum(sizes)
 
-    def remove_run(self, lookup_ids: list[int], at: int) -> Columns | None:
+    def remove_run(self, lookup_ids: Sequence[int], at: int) -> Columns | None:
         """Takes out messages from `at` on that lie one behind the other, and gives what they were.
 
-        None if there are fewer than two of them, or others lie between.
+        None if there are fewer than two of them, or others that live are between.
         """
+        if at + 1 == len(lookup_ids):
+            return None
         row = self._find(lookup_ids[at])
         if row < 0:
             return None
         block = self._near
-        end = row + min(len(lookup_ids) - at, len(block.ids) - row)
-        ids = block.ids[row:end]
-        if end - row < 2 or ids != array("Q", lookup_ids[at : at + end - row]):
+        count, end = block.neighbours(row, lookup_ids, at)
+        if count < 2:
             return None
+        found = block.columns_of(row, end, count)
         states = block.states
-        if states.count(DELETED, row, end):
-            return None
-        found = Columns(
-            ids,
-            block.locations[row:end],
-            block.sizes[row:end],
-            block.expiries[row:end],
-            block.keys[row:end],
-        )
-        count = end - row
         self.available -= states.count(AVAILABLE, row, end)
-        states[row:end] = bytes([DELETED]) * count
+        states[row:end] = bytes([DELETED]) * (end - row)
         self.count -= count
         self.total_bytes -= sum(found.sizes)
         block.deleted += count
@@ -105,7 +100,7 @@ class Positions(PositionList):
             block.start = end
         rows = len(states)
         if block.deleted * 4 > rows * 3 and (rows > self._thin_rows or block.deleted == rows):
-            self._tidy(self._lanes[ids[0] >> _LANE_SHIFT], block, ids[0])
+            self._tidy(self._lanes[found.ids[0] >> _LANE_SHIFT], block, found.ids[0])
         return found
 
     def arrivals(self, after: int, upto: int, most: int, *, locked: bool) -> Rows:
@@ -170,27 +165,118 @@ class Positions(PositionList):
             at += end - row
         return found
 
+    def behind(self, lookup_id: int, most: int) -> tuple[Rows, bytearray]:
+        """Up to so many messages behind this place, whatever their state, in order.
+
+        Gives where they lie, and the state of each.
+        """
+        found, states = Rows(array("Q"), array("Q"), array("I")), bytearray()
+        start = max(lookup_id + 1, 0)
+        for number in range(start >> _LANE_SHIFT, LANES):
+            lane = self._lanes[number]
+            low = max(start, number << _LANE_SHIFT)
+            for index in range(max(lane.index_of(low), 0), len(lane.blocks)):
+                block = lane.blocks[index]
+                first = bisect_left(block.ids, low, block.start)
+                block.copy_living(found, states, first, most - len(found.ids))
+                if len(found.ids) == most:
+                    return found, states
+        return found, states
+
+    def lying_in(self, segment: int, lookup_id: int, most: int) -> Sight:
+        """The next messages behind this place whose packets lie in a segment of the log.
+
+        About so many are looked at, and those of one block are given.
+        """
+        rows = Rows(array("Q"), array("Q"), array("I"))
+        start = max(lookup_id + 1, 0)
+        looked_at = 0
+        for number in range(start >> _LANE_SHIFT, LANES):
+            lane = self._lanes[number]
+            low = max(start, number << _LANE_SHIFT)
+            for index in range(max(lane.index_of(low), 0), len(lane.blocks)):
+                block = lane.blocks[index]
+                first = bisect_left(block.ids, low, block.start)
+                if first == len(block.ids):
+                    continue
+                looked_at += len(block.ids)
+                if block.may_lie_in(segment):
+                    rows = block.rows_in(segment, first)
+                if rows.ids or looked_at >= most:
+                    return Sight(rows, looked_at, block.ids[-1])
+        return Sight(rows, looked_at, -1)
+
     def lock(self, lookup_ids: Sequence[int]) -> None:
         """Messages that were available are somebody's."""
+        self._close(lookup_ids, LOCKED)
+
+    def withdraw(self, lookup_ids: Sequence[int]) -> None:
+        """Messages are on their way out, and to nobody."""
+        self._close(lookup_ids, PURGE_PENDING)
+
+    def _close(self, lookup_ids: Sequence[int], state: int) -> None:
+        """Messages, most of which were available, are so no more."""
+        closed = bytes([state, *range(1, 256)])
         at = 0
         while at < len(lookup_ids):
             row = self._find(lookup_ids[at])
             assert row >= 0, f"lookup identifier {lookup_ids[at]:#x} is not in the queue"
             block = self._near
-            end = row + min(len(lookup_ids) - at, len(block.ids) - row)
-            count = end - row
-            if (
-                block.ids[row:end] != array("Q", lookup_ids[at : at + count])
-                or block.states.count(AVAILABLE, row, end) != count
-            ):
-                self.set_state(lookup_ids[at], LOCKED)
+            count, end = block.neighbours(row, lookup_ids, at)
+            if block.states.count(AVAILABLE, row, end) != count or count < 2:
+                self.set_state(lookup_ids[at], state)
                 at += 1
                 continue
-            block.states[row:end] = bytes([LOCKED]) * count
+            block.states[row:end] = block.states[row:end].translate(closed)
             self.available -= count
             if row <= block.hint < end:
                 block.hint = end
             at += count
+
+    def reopen(self, lookup_ids: Sequence[int]) -> None:
+        """Messages are available again."""
+        at = 0
+        while at < len(lookup_ids):
+            first = lookup_ids[at]
+            row = self._find(first)
+            assert row >= 0, f"lookup identifier {first:#x} is not in the queue"
+            block = self._near
+            count, end = block.neighbours(row, lookup_ids, at)
+            if count < 2:
+                self.set_state(first, AVAILABLE)
+                at += 1
+                continue
+            self.available += count - block.states.count(AVAILABLE, row, end)
+            block.states[row:end] = block.states[row:end].translate(_REOPENED)
+            block.hint = min(block.hint, row)
+            number = first >> _LANE_SHIFT
+            lane = self._lanes[number]
+            lane.opened[lane.index_of(first)] = 1
+            self._front = min(self._front, number)
+            at += count
+
+    def relocate_many(
+        self, lookup_ids: Sequence[int], locations: array[int]
+    ) -> tuple[array[int], array[int]]:
+        """Says where packets lie now, of those messages that are here; the identifiers grow.
+
+        Gives where they lay before, and their sizes.
+        """
+        before, sizes = array("Q"), array("I")
+        ids = array("Q", lookup_ids)
+        at = 0
+        while at < len(ids):
+            row = self._find(ids[at])
+            if row < 0:
+                at += 1
+                continue
+            block = self._near
+            end = bisect_right(ids, block.ids[-1], at)
+            done = block.relocate(row, ids[at:end], locations[at:end])
+            before.extend(done[0])
+            sizes.extend(done[1])
+            at = end
+        return before, sizes
 
     def last_arrival(self) -> int:
         """The number of the message that came last of all that are or were here."""

@@ -26,16 +26,14 @@ from typing import Final
 
 from merq.engine import notices, records
 from merq.engine.byte_order import from_little, to_little
-from merq.engine.changes import Change, RelocateStep
 from merq.engine.claims import pack_point, pack_range
 from merq.engine.holdings import MEMORY, NUMBERED
 from merq.engine.incoming import pack_sequence, unpack_sequence
-from merq.engine.positions import NEVER, Columns, Place
+from merq.engine.positions import NEVER, Columns
 from merq.engine.queue import Queue
 from merq.engine.replay import restore_transaction
 from merq.engine.state import State
 from merq.engine.work import Phase, pack_transaction
-from merq.errors import StoreError
 from merq.model.queue import QueueKind, QueueProperties
 
 QUEUES: Final = 1
@@ -50,13 +48,6 @@ POINT: Final = 10
 RANGE: Final = 11
 PUBLISHED: Final = 12
 OUTGOING: Final = 9
-
-RELOCATED_BYTES: Final = 1 << 20
-"""About how much one change copies."""
-
-ROWS: Final = 512
-ROWS_AT_ONCE: Final = 20_000
-"""Messages that are looked at in one piece of a relocation, to find those that are to be copied."""
 
 _HEADER: Final = struct.Struct("<II")
 _LAST: Final = struct.Struct("<I")
@@ -191,51 +182,6 @@ def _restore_messages(state: State, queue: Queue, columns: Columns) -> None:
     state.keep_all(columns.locations, columns.sizes)
     if queue.properties.kind is not QueueKind.STAGE:
         state.expiries.load(queue.number, columns.expiries, columns.ids, NEVER)
-
-
-class Relocation:
-    """Copies what lives in a segment of the log to its end, a piece at a time.
-
-    Messages may come and go between the pieces: it goes by lookup identifiers.
-    """
-
-    def __init__(self, state: State, segment: int) -> None:
-        self._state = state
-        self._segment = segment
-        self._queues = sorted(state.queues)
-        self._after = -1
-
-    def go_on(self) -> bool:
-        """Submits changes that copy the next piece; False if there is no more."""
-        state = self._state
-        looked_at = size = 0
-        change = Change()
-        while self._queues and looked_at < ROWS_AT_ONCE and size < RELOCATED_BYTES:
-            queue = state.queues.get(self._queues[0])
-            if queue is not None and queue.closing:
-                queue = None  # its end may be in the log already, and nothing of it comes after
-            rows = [] if queue is None else queue.positions.rows_behind(self._after, ROWS)
-            if not rows or queue is None:
-                del self._queues[0]
-                self._after = -1
-                continue
-            looked_at += len(rows)
-            self._after = rows[-1].lookup_id
-            for place in rows:
-                if place.location >> 32 == self._segment:
-                    size += place.size
-                    self._copy(change, queue, place)
-        if change.entries:
-            state.submit(change)
-        return bool(self._queues)
-
-    def _copy(self, change: Change, queue: Queue, place: Place) -> None:
-        try:
-            arrival, packet = self._state.stored(place)
-        except StoreError:
-            return  # its segment stays, with what is left of it
-        change.steps.append(RelocateStep(queue, place.lookup_id, len(change.entries)))
-        change.entries.append(records.relocate(queue.number, arrival, place.lookup_id, packet))
 
 
 def _columns(data: bytes, count: int) -> Columns:

@@ -143,31 +143,47 @@ class SortedMap:
         return True
 
     def remove_many(self, keys: array[int], values: array[int]) -> None:
-        """Takes keys out that have these values; those that come first of all go at once."""
+        """Takes keys out that have these values; those that lie one behind the other go at once."""
         at = 0
         while at < len(keys):
-            taken = self._remove_first(keys, values, at)
+            taken = self._remove_run(keys, values, at)
             if not taken:
                 self.remove(keys[at], values[at])
             at += taken or 1
 
-    def _remove_first(self, keys: array[int], values: array[int], at: int) -> int:
-        """Takes out what is at the front, if these are it; gives how many."""
-        if not self._runs:
+    def _remove_run(self, keys: array[int], values: array[int], at: int) -> int:
+        """Takes out two or more that lie in one run, if these are they; gives how many."""
+        if not self._runs or at + 1 == len(keys):
             return 0
+        index = 0
         run = self._runs[0]
         row = run.start
+        if row >= len(run.keys) or run.keys[row] != keys[at]:
+            index = bisect_right(self._floors, keys[at]) - 1
+            if index < 0:
+                return 0
+            run = self._runs[index]
+            row = bisect_left(run.keys, keys[at], run.start)
         count = min(len(run.keys) - row, len(keys) - at)
         end = row + count
+        # Where others lie between it mostly shows at the second.
+        if count < 2 or run.keys[row + 1] != keys[at + 1]:
+            return 0
         if run.keys[row:end] != keys[at : at + count]:
             return 0
         if run.values[row:end] != values[at : at + count]:
             return 0
-        run.start = end
+        if row == run.start:
+            run.start = end
+        else:
+            del run.keys[row:end]
+            del run.values[row:end]
         self._count -= count
-        left = len(run.keys) - end
-        if count and (left < end or not left):
-            self._tidy(0)
+        left = len(run.keys) - run.start
+        if left < run.start or not left:
+            self._tidy(index)
+        elif left <= self._sparse_rows:
+            self._join(index)
         return count
 
     def first_key(self) -> int | None:

@@ -340,7 +340,7 @@ class Stages:
                     is_last=is_last and sequence == first + stage.positions.count - 1,
                 )
                 lookup_id = lookup_id_of(0, sequence)
-                change.steps.append(RelocateStep(target, lookup_id, len(change.entries)))
+                change.steps.append(RelocateStep(target, [lookup_id], len(change.entries)))
                 change.entries.append(records.relocate(target.number, arrival, lookup_id, packet))
         for stage, _, _ in step.moves:
             if stage.number not in self._quiet:

@@ -6,6 +6,7 @@ Only here is the state altered.
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Sequence
 from itertools import chain
@@ -191,12 +192,7 @@ class State(Holdings):
             case RemoveStep() | MoveStep():
                 self._stay(step.queue, step.lookup_id)
             case RemoveManyStep():
-                reserved = step.queue.ending()
-                for lookup_id in step.lookup_ids:
-                    if lookup_id in reserved:
-                        step.queue.positions.set_state(lookup_id, LOCKED)
-                    else:
-                        self._stay(step.queue, lookup_id)
+                self._stay_all(step)
             case GiveBackStep():
                 pass  # the prepared transaction keeps it, and no abort is counted
             case PurgeStep():
@@ -245,6 +241,24 @@ class State(Holdings):
                 step.transaction.operations.remove(operation)
                 self.unstage(operation.queue, operation.size)
 
+    def _stay_all(self, step: RemoveManyStep) -> None:
+        """Messages do not leave; those of which nothing is known are available again at once."""
+        queue, ending = step.queue, step.queue.ending()
+        known = {each for each, note in queue.notes.items() if note.purged}
+        known.update(queue.held, queue.expired, ending, self.returning(queue), self._marked(queue))
+        plain = array("Q")
+        for lookup_id in step.lookup_ids:
+            if lookup_id not in known:
+                plain.append(lookup_id)
+            elif lookup_id in ending:
+                queue.positions.set_state(lookup_id, LOCKED)
+            else:
+                self._stay(queue, lookup_id)
+        if plain:
+            self.give_back_all(queue, plain)
+            if queue.transfer is not None:
+                queue.transfer.strays.update(plain)  # as in `_stay`
+
     def _stay(self, queue: Queue, lookup_id: int) -> None:
         """A message does not leave; what was purged goes at the next start, and to nobody."""
         if self._is_marked(queue, lookup_id):
@@ -261,11 +275,16 @@ class State(Holdings):
 
     def _is_marked(self, queue: Queue, lookup_id: int) -> bool:
         """Whether a message goes when it is given back, or will when what is under way happens."""
-        return queue.notes.get(lookup_id, NO_NOTE).purged or any(
-            isinstance(step, PurgeStep) and step.lookup_id == lookup_id and step.queue is queue
+        return queue.notes.get(lookup_id, NO_NOTE).purged or lookup_id in self._marked(queue)
+
+    def _marked(self, queue: Queue) -> set[int]:
+        """Messages that will go when they are given back, when what is under way happens."""
+        return {
+            step.lookup_id
             for change in self._pending
             for step in change.steps
-        )
+            if isinstance(step, PurgeStep) and step.queue is queue
+        }
 
     def _reserve_again(self, reserved: list[records.Entry | records.PutRun]) -> None:
         """What was not written does not count, and changes that are planned may depend on it.
@@ -358,7 +377,8 @@ class State(Holdings):
             case PurgeStep():
                 self.note(step.queue, step.lookup_id, step.note)
             case RelocateStep():
-                self.relocate(step.queue, step.lookup_id, change.positions[step.entry])
+                end = step.entry + len(step.lookup_ids)
+                self.relocate_many(step.queue, step.lookup_ids, change.positions[step.entry : end])
             case DefineStep():
                 self._came(step.properties.number)
                 self.define(step.properties, step.queue)

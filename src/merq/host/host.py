@@ -11,7 +11,8 @@ from merq.engine import notices
 from merq.engine.changes import NO_ENTRY, Answer, Change, PutManyStep, PutStep
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
-from merq.engine.snapshot import Relocation, restore_snapshot, take_snapshot
+from merq.engine.relocating import Relocation
+from merq.engine.snapshot import restore_snapshot, take_snapshot
 from merq.errors import MessageQueueError, StoreFull
 from merq.host.packets import CACHE_BYTES, LogPackets
 from merq.hresult import HResult

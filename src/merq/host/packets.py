@@ -6,16 +6,18 @@ from array import array
 from collections import OrderedDict
 from typing import Final
 
+from merq.engine.ports import HEAD_SIZE
 from merq.engine.records import PUT_HEADER_SIZE, read_put
+from merq.errors import StoreError
 from merq.host.spans import spans
 from merq.store.log import Log
+from merq.store.records import checked_records
 
 CACHE_BYTES: Final = 64 << 20
 """Packets that were written lately are kept in memory up to this."""
 
-
-HEAD_SIZE: Final = 64
-"""BaseHeader and the fixed part of UserHeader, [MS-MQMQ] 2.2.19.1 and 2.2.19.2."""
+APART_BYTES: Final = 8 << 10
+"""Packets that have more on average are not read to their ends to get their first bytes."""
 
 _SEGMENT_SPAN: Final = 1 << 32
 """Positions of one segment; the number of the segment is above."""
@@ -71,15 +73,32 @@ class LogPackets:
         return read_put(data).arrival, data[PUT_HEADER_SIZE:]
 
     def heads(self, positions: array[int], sizes: array[int]) -> list[bytes]:
-        """The first bytes of packets, at least as far as the UserHeader's fixed part goes."""
+        """The first bytes of packets, `HEAD_SIZE` of them; they are not checked."""
         assert self._log is not None, "packets are read when the log is open"
-        found = []
+        if sum(sizes) > APART_BYTES * len(sizes):
+            read = self._log.read_raw
+            return [read(position + PUT_HEADER_SIZE, HEAD_SIZE) for position in positions]
+        found: list[bytes] = []
         for span in spans(positions, sizes, PUT_HEADER_SIZE):
             data = self._log.read_raw(span.position, span.size)
             skipped = span.position - PUT_HEADER_SIZE
-            for position in positions[span.first : span.end]:
-                at = position - skipped
-                found.append(data[at : at + HEAD_SIZE])
+            end = skipped - HEAD_SIZE
+            found += [data[at - skipped : at - end] for at in positions[span.first : span.end]]
+        return found
+
+    def records(self, positions: array[int], sizes: array[int]) -> list[bytes | None]:
+        """The data of records that have packets; None for one that is not as it was written."""
+        assert self._log is not None, "packets are read when the log is open"
+        found: list[bytes | None] = []
+        for span in spans(positions, sizes, PUT_HEADER_SIZE):
+            rows = slice(span.first, span.end)
+            try:
+                data = self._log.read_raw(span.position, span.size)
+            except StoreError:
+                found += [None] * (span.end - span.first)
+                continue
+            lengths = [PUT_HEADER_SIZE + size for size in sizes[rows]]
+            found += checked_records(data, span.position, positions[rows], lengths)
         return found
 
     def read_raw(self, position: int, size: int) -> bytes:

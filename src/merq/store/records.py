@@ -141,7 +141,10 @@ def _pack_run(
     pack = _RECORD.pack
     for data, more in zip(firsts, seconds, strict=True):
         size = len(data) + len(more)
-        head = pack(size, crc32(more, crc32(data)), kind)
+        checksum = crc32(data)
+        if more:
+            checksum = crc32(more, checksum)
+        head = pack(size, checksum, kind)
         parts += (head, data, more)
         heads.append(head)
         at += RECORD_HEADER_SIZE
@@ -176,6 +179,27 @@ def record_matches(head: bytes, data: bytes) -> bool:
         return False
     size, checksum, _ = _RECORD.unpack_from(head)
     return bool(size == len(data) and checksum == crc32(data))
+
+
+def checked_records(
+    piece: bytes, begin: int, positions: Sequence[int], sizes: Sequence[int]
+) -> list[bytes | None]:
+    """The data of the records at these positions, out of a piece of the log that begins there.
+
+    None for one that is not of this size, or not as it was written.
+    """
+    unpack = _RECORD.unpack_from
+    found: list[bytes | None] = []
+    for position, size in zip(positions, sizes, strict=True):
+        start = position - begin
+        data = piece[start : start + size]
+        if start <= len(piece):
+            written, checksum, _ = unpack(piece, start - RECORD_HEADER_SIZE)
+            if written == size == len(data) and checksum == crc32(data):
+                found.append(data)
+                continue
+        found.append(None)
+    return found
 
 
 def _header(

@@ -65,6 +65,14 @@ class MemoryPackets:
     def heads(self, positions: array[int], sizes: array[int]) -> list[bytes]:
         return [self.read(*each)[1][:64] for each in zip(positions, sizes, strict=True)]
 
+    def records(self, positions: array[int], sizes: array[int]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        for position, size in zip(positions, sizes, strict=True):
+            base = position // FRAME_SPACE * FRAME_SPACE
+            start = position - base
+            found.append(self.bytes_at[base][start : start + PUT_HEADER_SIZE + size])
+        return found
+
     def keep(self, position: int, size: int) -> None:
         frame = position // FRAME_SPACE
         self.kept[frame] = self.kept.get(frame, 0) + size

@@ -32,6 +32,19 @@ def test_a_later_message_with_the_same_key_replaces_the_earlier() -> None:
     assert len(ids) == 1
 
 
+def test_messages_that_leave_together_do_not_take_one_along_that_has_the_key_of_another() -> None:
+    """Whether they are the first of all or lie behind others."""
+    for first in (0, 3):
+        ids = MessageIds()
+        keys = array("Q", range(SENDER, SENDER + 9))
+        ids.add_many(keys, array("Q", range(9)))
+        ids.add(SENDER | first + 1, 99)
+        ids.remove_many(keys[first : first + 4], array("Q", range(first, first + 4)))
+        assert ids.get(SENDER | first + 1) == 99
+        assert len(ids) == 6
+        assert all(ids.get(each) is None for each in keys[first + 2 : first + 4])
+
+
 def test_keys_of_many_senders_come_in_any_order() -> None:
     ids = MessageIds()
     expected = {}

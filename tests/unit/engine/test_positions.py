@@ -264,3 +264,15 @@ def test_runs_that_were_received_give_their_memory_back() -> None:
         tracemalloc.stop()
     assert len(queue) == 1000
     assert peak < 400_000
+
+
+def test_messages_that_come_back_together_are_found_in_a_block_that_was_given_up() -> None:
+    queue = filled(3 * BLOCK_ROWS)
+    ids = [identifier(3, number) for number in range(2 * BLOCK_ROWS)]
+    queue.lock(ids)
+    assert located(queue.first()) == 2 * BLOCK_ROWS, "no block before has any"
+    queue.reopen(ids[5:8])
+    assert located(queue.first()) == 5
+    assert queue.available == BLOCK_ROWS + 3
+    queue.withdraw(ids[4:9])
+    assert located(queue.first()) == 2 * BLOCK_ROWS

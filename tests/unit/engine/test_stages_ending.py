@@ -6,8 +6,9 @@ from functools import partial
 
 import pytest
 
+from merq.engine import records
 from merq.engine.limits import STAGE_KEEP_S, Limits
-from merq.engine.snapshot import Relocation
+from merq.engine.relocating import Relocation
 from merq.engine.staging import SWEEP_S
 from merq.hresult import HResult
 from unit.engine.bulk_world import WRITER, BulkWorld, written
@@ -109,6 +110,30 @@ def test_stages_are_copied_when_their_segment_is_given_up(world: BulkWorld) -> N
     world.publish(one, two)
     world.restart()
     assert world.bodies(number) == [b"a", b"b", b"c", b"d"]
+
+
+@pytest.mark.parametrize("priority", [3, 7])
+def test_what_was_published_is_copied_under_the_number_that_it_has_now(
+    world: BulkWorld, priority: int
+) -> None:
+    number, one, two = written(world)
+    world.write(two, b"e", priority=priority)
+    world.publish(one, two)
+    state = world.engine.state
+    expected = [
+        records.relocate(number, arrival, place.lookup_id, packet)
+        for place in state.queues[number].positions
+        for arrival, packet in [state.stored(place)]
+    ]
+    before = world.bodies(number)
+    assert not Relocation(state, 0).go_on()
+    world.perform()
+    copied = world.log[-1].entries
+    assert [(each.kind, each.whole) for each in copied] == [
+        (each.kind, each.whole) for each in expected
+    ]
+    world.restart()
+    assert world.bodies(number) == before
 
 
 # Dropping.
