@@ -101,6 +101,7 @@ class Session:
 
         That takes as long as writing, and would be measured as such.
         """
+        time.sleep(QUIET_S)  # it begins when it has had nothing to do for a second or two
         end = time.monotonic() + SETTLED_S_MAX
         before = processor_s(self._process)
         while time.monotonic() < end:

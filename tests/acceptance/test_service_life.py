@@ -343,3 +343,19 @@ def test_a_full_disk_refuses_what_is_sent_and_gives_out_what_it_holds(tmp_path: 
     )
     assert not done.stderr, done.stderr
     assert done.returncode == 0
+
+
+def test_what_was_purged_leaves_the_disk_though_nothing_is_written_any_more(tmp_path: Path) -> None:
+    def used() -> int:
+        return sum(each.stat().st_size for each in (tmp_path / "log").iterdir())
+
+    with serving(tmp_path) as service, service.connect() as manager:
+        kept, purged = (manager.create_queue(rf".\private$\{name}") for name in ("kept", "purged"))
+        body = b"x" * 100_000
+        kept.send_many([body] * 100, recoverable=True)
+        for _ in range(4):
+            purged.send_many([body] * 100, recoverable=True)
+        before = used()
+        purged.purge()
+        wait_until(lambda: used() < before // 2, f"less than half of {before} bytes is used")
+        assert [each.body for each in kept.peek_all()] == [body] * 100

@@ -53,6 +53,7 @@ class Keeper:
         self._quiet_wanted = False
         self._kick = asyncio.Event()
         self._is_over = False
+        self._end = self._tidied = 0
         self._upkeep = self._loop.create_task(self._keep_time(), name="merq upkeep")
 
     @property
@@ -158,7 +159,7 @@ class Keeper:
                 self._reception.forget(self._loop.time())
                 self._host.watch_resources()
                 self._turn()
-                if self._host.needs_upkeep and not self._is_over:
+                if (self._host.needs_upkeep or self._is_idle()) and not self._is_over:
                     await self._tidy_up()
             except StoreFull:
                 await asyncio.sleep(IDLE_S)  # no room for a checkpoint: another time
@@ -170,6 +171,18 @@ class Keeper:
                 await asyncio.wait_for(self._kick.wait(), IDLE_S)
             except TimeoutError:
                 continue
+
+    def _is_idle(self) -> bool:
+        """Whether it is time to tidy up what was purged: nothing was written for a while.
+
+        Once only, until something is: what is damaged cannot be copied, and stays.
+        """
+        host = self._host
+        before, self._end = self._end, host.log.end
+        if self._end != before or self._end == self._tidied:
+            return False
+        self._tidied = self._end
+        return host.is_wasteful() or host.has_much_to_drop
 
     async def _tidy_up(self) -> None:
         host = self._host
