@@ -16,7 +16,7 @@ class CheckpointedWorld(World):
     covered_frames = 0
 
     def take_checkpoint(self) -> None:
-        self.sections = take_snapshot(self.engine.state)
+        self.sections = [(kind, bytes(data)) for kind, data in take_snapshot(self.engine.state)]
         self.covered_frames = len(self.log)
 
     def open_copy(self, *, from_checkpoint: bool) -> tuple[QueueManager, MemoryPackets]:

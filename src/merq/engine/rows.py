@@ -297,38 +297,38 @@ class Block:
         self.keys = columns.keys[part]
         self.states = bytearray(len(self.ids))
 
-    def copy_to(self, found: Columns, without: int, mask: int) -> None:
-        """Adds the rows that live, but those whose location has a bit of `without` set.
+    def living(self, without: int, mask: int) -> Columns:
+        """The rows that live, but those whose location has a bit of `without` set.
 
-        `mask` is `without` at every row, as `every_row` makes it.
+        `mask` is `without` at every row, as `every_row` makes it. If that is all rows they are the
+        block's own arrays: good until it changes.
         """
         # All locations as one number: a hundred times as fast as one after the other.
         if int.from_bytes(self.locations.tobytes(), "little") & mask:
             pairs = zip(self.states, self.locations, strict=True)
-            self._pick(found, bytes(s != DELETED and not at & without for s, at in pairs))
-        elif self.deleted != self.start:
-            self._pick(found, self.states.translate(_LIVING))
-        elif self.start:
-            rows = slice(self.start, len(self.ids))
-            found.ids.extend(self.ids[rows])
-            found.locations.extend(self.locations[rows])
-            found.sizes.extend(self.sizes[rows])
-            found.expiries.extend(self.expiries[rows])
-            found.keys.extend(self.keys[rows])
-        else:
-            found.ids.extend(self.ids)
-            found.locations.extend(self.locations)
-            found.sizes.extend(self.sizes)
-            found.expiries.extend(self.expiries)
-            found.keys.extend(self.keys)
+            return self._pick(bytes(s != DELETED and not at & without for s, at in pairs))
+        if self.deleted != self.start:
+            return self._pick(self.states.translate(_LIVING))
+        if not self.start:
+            return Columns(self.ids, self.locations, self.sizes, self.expiries, self.keys)
+        rows = slice(self.start, len(self.ids))
+        return Columns(
+            self.ids[rows],
+            self.locations[rows],
+            self.sizes[rows],
+            self.expiries[rows],
+            self.keys[rows],
+        )
 
-    def _pick(self, found: Columns, kept: bytes | bytearray) -> None:
-        """Adds the rows that have a 1."""
-        found.ids.extend(compress(self.ids, kept))
-        found.locations.extend(compress(self.locations, kept))
-        found.sizes.extend(compress(self.sizes, kept))
-        found.expiries.extend(compress(self.expiries, kept))
-        found.keys.extend(compress(self.keys, kept))
+    def _pick(self, kept: bytes | bytearray) -> Columns:
+        """The rows that have a 1."""
+        return Columns(
+            array("Q", compress(self.ids, kept)),
+            array("Q", compress(self.locations, kept)),
+            array("I", compress(self.sizes, kept)),
+            array("I", compress(self.expiries, kept)),
+            array("Q", compress(self.keys, kept)),
+        )
 
     def thin_out(self) -> None:
         """Lets go of the deleted rows."""

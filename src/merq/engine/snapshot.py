@@ -25,7 +25,7 @@ from array import array
 from typing import Final
 
 from merq.engine import notices, records
-from merq.engine.byte_order import from_little, to_little
+from merq.engine.byte_order import from_little
 from merq.engine.claims import pack_point, pack_range
 from merq.engine.holdings import MEMORY, NUMBERED
 from merq.engine.incoming import pack_sequence, unpack_sequence
@@ -57,20 +57,20 @@ _TRANSFER: Final = struct.Struct("<IQI")
 _CODES: Final = ("Q", "Q", "I", "I", "Q")
 
 
-def take_snapshot(state: State) -> list[tuple[int, bytes]]:
+def take_snapshot(state: State) -> list[tuple[int, bytes | bytearray]]:
     """The state, which must be settled, as sections."""
     assert state.is_settled, "a snapshot is of what has happened, nothing half done"
     queues = sorted(state.queues.values(), key=lambda queue: (queue.properties.owner, queue.number))
-    sections = [
+    sections: list[tuple[int, bytes | bytearray]] = [
         (QUEUES, b"\n".join(queue.properties.to_bytes() for queue in queues)),
         (NUMBERS, records.reserve(*state.numbers.reserved()).data + _last_numbers(state)),
         (SOURCES, b"".join(state.sources())),
     ]
     for queue in queues:
-        columns = queue.positions.columns(without=MEMORY)
-        if columns.ids:
-            head = _HEADER.pack(queue.number, len(columns.ids))
-            sections.append((MESSAGES, head + b"".join(map(to_little, columns))))
+        count, data = queue.positions.packed(MEMORY, _HEADER.size)
+        if count:
+            _HEADER.pack_into(data, 0, queue.number, count)
+            sections.append((MESSAGES, data))
     for queue in queues:
         sections += _notes(queue)
     sections += [

@@ -201,7 +201,7 @@ class World:
     def checkpoint(self) -> None:
         """What has happened so far is read from a snapshot at the next start, not from the log."""
         self.sync()
-        self._snapshot = take_snapshot(self.engine.state)
+        self._snapshot = [(kind, bytes(data)) for kind, data in take_snapshot(self.engine.state)]
         self._contained = len(self.log)
 
     def tick(self, seconds: int) -> None:
