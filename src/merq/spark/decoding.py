@@ -74,14 +74,11 @@ class Frame:
         Raises:
             StoreError: One is not.
         """
-        data = self._data
         wanted = self._u32[self._at + _CRC_AT].tolist()
-        ends = (self._at + self._sizes).tolist()
-        for start, end, checksum in zip(
-            (self._at + _CHECKED_AT).tolist(), ends, wanted, strict=True
-        ):
-            if crc32(data[start:end]) != checksum:
-                raise StoreError(f"a message of {self._queue} is not as it was written")
+        starts, ends = self._at + _CHECKED_AT, self._at + self._sizes
+        pieces = map(slice, starts.tolist(), ends.tolist())
+        if list(map(crc32, map(self._data.__getitem__, pieces))) != wanted:
+            raise StoreError(f"a message of {self._queue} is not as it was written")
 
     def _find(self) -> None:
         """Where everything begins."""
@@ -187,8 +184,8 @@ class Frame:
         """Identifiers of a queue manager and a number."""
         guids = self._guid_texts()
         if len(guids) == 1:
-            head = f"{{{guids[0]}}}\\"
-            return pa.array([head + str(each) for each in numbers.tolist()], pa.string())
+            head = pa.scalar(f"{{{guids[0]}}}\\")
+            return pc.binary_join_element_wise(head, pa.array(numbers).cast(pa.string()), "")
         pairs = zip(guids, numbers.tolist(), strict=True)
         return pa.array([f"{{{guid}}}\\{number}" for guid, number in pairs], pa.string())
 
