@@ -441,28 +441,44 @@ class State(Holdings):
         self.give_back(step.queue, step.lookup_id)
 
     def _put(self, step: PutStep, change: Change) -> None:
-        packet, queue = step.packet, step.queue
-        size = len(packet)
-        queue.staged_bytes -= size
-        if step.entry == NO_ENTRY:
-            self._memory_count += 1
-            location = MEMORY | self._memory_count
-            self._memory[location] = (step.arrival, packet)
-            self.memory_bytes += size
-        else:
-            location = change.positions[step.entry]
-            self._packets.keep(location, size)
         note = step.note
         if note is not None:
-            queue.notes[step.lookup_id] = note
+            step.queue.notes[step.lookup_id] = note
         kept = note is not None and note.kept
+        location = NO_ENTRY if step.entry == NO_ENTRY else change.positions[step.entry]
+        self._put_one(step.queue, step.lookup_id, step.packet, step.arrival, location, kept=kept)
+
+    def _put_one(
+        self,
+        queue: Queue,
+        lookup_id: int,
+        packet: bytes,
+        arrival: int,
+        location: int,
+        *,
+        kept: bool = False,
+    ) -> None:
+        size = len(packet)
+        queue.staged_bytes -= size
+        if location == NO_ENTRY:
+            self._memory_count += 1
+            location = MEMORY | self._memory_count
+            self._memory[location] = (arrival, packet)
+            self.memory_bytes += size
+        else:
+            self._packets.keep(location, size)
         queue.arrived += 1
-        self.insert(queue, step.lookup_id, location, packet, kept=kept)
+        self.insert(queue, lookup_id, location, packet, kept=kept)
 
     def _put_many(self, step: PutManyStep, change: Change) -> None:
         """What `_put` does, for many at once: none has a note."""
         queue, packets, lookup_ids = step.queue, step.packets, step.lookup_ids
         count = len(packets)
+        if count == 1:
+            # Most senders send one at a time: a list of one would take twice as long.
+            location = NO_ENTRY if step.entry == NO_ENTRY else change.positions[step.entry]
+            self._put_one(queue, lookup_ids[0], packets[0], step.arrival, location)
+            return
         queue.staged_bytes -= step.size
         queue.arrived += count
         keys = step.keys
