@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import lt
 from typing import Final
@@ -171,16 +171,10 @@ class Positions(PositionList):
         Gives where they lie, and the state of each.
         """
         found, states = Rows(array("Q"), array("Q"), array("I")), bytearray()
-        start = max(lookup_id + 1, 0)
-        for number in range(start >> _LANE_SHIFT, LANES):
-            lane = self._lanes[number]
-            low = max(start, number << _LANE_SHIFT)
-            for index in range(max(lane.index_of(low), 0), len(lane.blocks)):
-                block = lane.blocks[index]
-                first = bisect_left(block.ids, low, block.start)
-                block.copy_living(found, states, first, most - len(found.ids))
-                if len(found.ids) == most:
-                    return found, states
+        for block, first in self._blocks_behind(lookup_id):
+            block.copy_living(found, states, first, most - len(found.ids))
+            if len(found.ids) == most:
+                break
         return found, states
 
     def lying_in(self, segment: int, lookup_id: int, most: int) -> Sight:
@@ -189,22 +183,26 @@ class Positions(PositionList):
         About so many are looked at, and those of one block are given.
         """
         rows = Rows(array("Q"), array("Q"), array("I"))
-        start = max(lookup_id + 1, 0)
         looked_at = 0
+        for block, first in self._blocks_behind(lookup_id):
+            looked_at += len(block.ids)
+            if block.may_lie_in(segment):
+                rows = block.rows_in(segment, first)
+            if rows.ids or looked_at >= most:
+                return Sight(rows, looked_at, block.ids[-1])
+        return Sight(rows, looked_at, -1)
+
+    def _blocks_behind(self, lookup_id: int) -> Iterator[tuple[Block, int]]:
+        """Blocks with rows behind this place, deleted ones too, and the first of those in each."""
+        start = max(lookup_id + 1, 0)
         for number in range(start >> _LANE_SHIFT, LANES):
             lane = self._lanes[number]
             low = max(start, number << _LANE_SHIFT)
             for index in range(max(lane.index_of(low), 0), len(lane.blocks)):
                 block = lane.blocks[index]
                 first = bisect_left(block.ids, low, block.start)
-                if first == len(block.ids):
-                    continue
-                looked_at += len(block.ids)
-                if block.may_lie_in(segment):
-                    rows = block.rows_in(segment, first)
-                if rows.ids or looked_at >= most:
-                    return Sight(rows, looked_at, block.ids[-1])
-        return Sight(rows, looked_at, -1)
+                if first < len(block.ids):
+                    yield block, first
 
     def lock(self, lookup_ids: Sequence[int]) -> None:
         """Messages that were available are somebody's."""
