@@ -148,6 +148,16 @@ def test_what_does_not_let_us_in_is_told_before_spark_is_started(alpha: ServiceP
         assert "does not let this client in" in str(wrong)
 
 
+def test_messages_are_moved_from_one_queue_manager_only(
+    alpha: ServiceProcess, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with serving(tmp_path_factory.mktemp("beta") / "data", "--name", "beta") as beta:
+        wrong, _ = refused(*MIGRATE, "goal", "--url", f"{alpha.url},{beta.url}")
+    assert str(wrong) == (
+        f"option url: {alpha.url}, {beta.url} was found; one queue manager belongs there"
+    )
+
+
 def test_a_broker_that_is_not_there_is_told_without_its_password() -> None:
     # Nobody listens on a port that is kept from listening.
     with socket.socket() as kept:
