@@ -99,7 +99,7 @@ class WatchedManagers:
 
     def some_settings(self) -> ExchangeSettings:
         chance = self.chance
-        session = SessionSettings(window=chance.choice((1, 2, 4, 64, 1024)))
+        session = SessionSettings(window=chance, merq_window=chance.choice((1, 2, 4, 64, 1024)))
         if not self.is_short:
             return ExchangeSettings(session=session, forwards=self.is_chain)
         return ExchangeSettings(

@@ -21,11 +21,17 @@ from merq.engine.incoming import SEQUENCES_MAX, Incoming, identity_of, pack_sequ
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
 from merq.engine.state import State
+from merq.engine.transfer import RemoteQueueManager
 from merq.errors import MessageQueueError
 from merq.model.message_class import MessageClass
 from merq.model.names import LOCAL_COMPUTER, DirectName
 from merq.model.queue import QueueKind
-from merq.wire.acks import ACK_BODY_SIZE, FINAL_ACK_CLASS_MIN, ORDER_ACK_LABEL
+from merq.wire.acks import (
+    ACK_BODY_SIZE,
+    FINAL_ACK_CLASS_MIN,
+    ORDER_ACK_LABEL,
+    has_ack_flags,
+)
 from merq.wire.build import one_hop_further
 from merq.wire.headers import INFINITE
 from merq.wire.queues import DIRECT, PRIVATE_ON_DESTINATION, PUBLIC
@@ -36,6 +42,9 @@ HOPS_MAX: Final = 0x1D
 
 NAMES_MAX: Final = 4096
 """Names of which it is remembered which queue they mean."""
+
+REJECTS_MAX: Final = 0xFFFFFFFF
+"""[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further."""
 
 _DELIVERY: Final = 3 << 5
 """[MS-MQMQ] 2.2.19.2: the delivery mode."""
@@ -52,10 +61,17 @@ class Arrival(NamedTuple):
     Attributes:
         view: The packet, without the session's own part.
         address: Where it came from.
+        guid: Of the queue manager at the other end of the session, as 16 bytes.
     """
 
     view: MessageView
     address: str
+    guid: bytes
+
+    @property
+    def remote(self) -> RemoteQueueManager:
+        """Who has transmitted it: the last hop, not the sender."""
+        return RemoteQueueManager(self.guid, (self.address,))
 
 
 class Arrived(NamedTuple):
@@ -97,7 +113,7 @@ class Arrivals:
         self._course = None
         for arrival in arrivals:
             course = self._course_under_way()
-            if course is not None and course.takes(*arrival):
+            if course is not None and course.takes(arrival.view, arrival.address):
                 count += 1
                 continue
             self._end_course(change)
@@ -106,13 +122,13 @@ class Arrivals:
                 break
             count += 1
             if self._is_ack(arrival.view):
-                queue = self._take_ack(change, arrival.view)
+                queue = self._take_ack(change, arrival)
                 if queue is not None:
                     ordered.append(queue)
                 continue
             self._take(change, step, touched, arrival)
         self._end_course(change)
-        for incoming in step.sequences:
+        for incoming in {**step.sequences, **step.rejected}:
             data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
             change.entries.append(records.sequence(data))
         if step.sequences or step.messages:
@@ -149,7 +165,9 @@ class Arrivals:
     def _is_ack(self, view: MessageView) -> bool:
         """[MS-MQQB] 3.1.5.1.1: whether it is an OrderAck or a FinalAck for this queue manager."""
         kind = view.message_class
-        if not kind or view.transactional or not self._is_for_us(view):
+        if not kind or not self._is_for_us(view):
+            return False
+        if not has_ack_flags(view.base_flags, view.user_flags):
             return False
         if kind != MessageClass.MQMSG_CLASS_ORDER_ACK and kind < FINAL_ACK_CLASS_MIN:
             return False
@@ -160,14 +178,15 @@ class Arrivals:
             return False
         return view.label == ORDER_ACK_LABEL and view.body_size == ACK_BODY_SIZE
 
-    def _take_ack(self, change: Change, view: MessageView) -> Queue | None:
+    def _take_ack(self, change: Change, arrival: Arrival) -> Queue | None:
+        view, remote = arrival.view, arrival.remote
         if view.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
             sequence_id, number = _ORDER_ACK.unpack_from(view.body)
-            return self._departures.ordered(change, sequence_id, number)
+            return self._departures.ordered(change, sequence_id, number, remote)
         sequence_id, _, _, source, ordinal = _FINAL_ACK.unpack(view.body)
         if source == self._state.source:
             message_id = source + ordinal.to_bytes(4, "little")
-            self._departures.finished(change, sequence_id, message_id, view.message_class)
+            self._departures.finished(change, sequence_id, message_id, view.message_class, remote)
         return None
 
     # Messages.
@@ -223,7 +242,7 @@ class Arrivals:
         incoming = state.sequences.get(key)
         incoming.last_access = state.now
         if view.destination_type == DIRECT and incoming.address != arrival.address:
-            incoming.address = arrival.address
+            state.sequences.place(incoming, arrival.address)
             change.entries.append(records.sequence(pack_sequence(incoming, *incoming.settled)))
         return incoming
 
@@ -231,7 +250,8 @@ class Arrivals:
         """[MS-MQQB] 3.1.5.8.6: whether a message is the next of its sequence; it is taken, then."""
         sequence_id, number, previous = view.tx_place
         if not incoming.accepts(sequence_id, number, previous):
-            incoming.rejects += 1
+            incoming.rejects = min(incoming.rejects + 1, REJECTS_MAX)
+            step.rejected[incoming] = None
             if sequence_id < incoming.sequence_id:
                 incoming.stale = max(incoming.stale, (sequence_id, number))
             return False

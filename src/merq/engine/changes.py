@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from merq.engine.claims import Claim, Range
     from merq.engine.incoming import Incoming
     from merq.engine.queue import Note, Queue
+    from merq.engine.transfer import RemoteQueueManager
     from merq.engine.work import Sending, Transaction
     from merq.model.queue import QueueProperties
 
@@ -280,14 +281,35 @@ class ArriveStep:
 
     Attributes:
         sequences: Those that went on, and where they stood before: sequence and number.
+        rejected: Those of which a message was not the next.
         messages: Source and identity of the others.
     """
 
-    __slots__ = ("messages", "sequences")
+    __slots__ = ("messages", "rejected", "sequences")
 
     def __init__(self) -> None:
         self.sequences: dict[Incoming, tuple[int, int]] = {}
+        self.rejected: dict[Incoming, None] = {}
         self.messages: list[tuple[bytes, int]] = []
+
+
+@final
+class TransferStep:
+    """The log knows more of an outgoing queue: whom it sends to, or what was acknowledged in order.
+
+    Attributes:
+        remote: Whom it sends to from now on; None if that stays.
+        lookup_ids: Messages that an OrderAck named.
+    """
+
+    __slots__ = ("lookup_ids", "queue", "remote")
+
+    def __init__(
+        self, queue: Queue, remote: RemoteQueueManager | None, lookup_ids: Sequence[int] = ()
+    ) -> None:
+        self.queue = queue
+        self.remote = remote
+        self.lookup_ids = lookup_ids
 
 
 @final
@@ -368,6 +390,7 @@ Step: TypeAlias = (
     | PrepareStep
     | ResolveStep
     | ArriveStep
+    | TransferStep
     | ReserveStep
     | AcknowledgeStep
     | ReleaseStep

@@ -11,12 +11,20 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Final
 
-from merq.engine import notices, tracing
-from merq.engine.changes import Change
+from merq.engine import notices, records, tracing
+from merq.engine.changes import Change, TransferStep
 from merq.engine.positions import AVAILABLE, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.state import State
-from merq.engine.transfer import LANES, Departure, Transfer, Unordered
+from merq.engine.transfer import (
+    ADDRESSES_MAX,
+    LANES,
+    Departure,
+    RemoteQueueManager,
+    Transfer,
+    Unordered,
+    pack_transfer,
+)
 from merq.model.message_class import MessageClass
 from merq.wire.build import with_previous
 from merq.wire.view import MessageView, sequence_place
@@ -41,7 +49,13 @@ _JOURNALING: Final = 0x03
 
 
 class Departures:
-    """What leaves."""
+    """Hands out messages of outgoing queues, and ends them when the other side has them.
+
+    Attributes:
+        in_doubt_s: See `IN_DOUBT_S`.
+        ignored_acks: OrderAcks and FinalAcks that did not come from whom the messages were
+            transmitted to.
+    """
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -51,13 +65,32 @@ class Departures:
         self._blocked: dict[Queue, None] = {}
         self._last_tick = 0
         self.in_doubt_s = IN_DOUBT_S
+        self.ignored_acks = 0
+
+    def start(self) -> None:
+        """[MS-MQQB] 3.1.1.3.1: the AwaitingFinalACKTable is as it was before the restart."""
+        for queue in self._state.queues.values():
+            transfer = queue.transfer
+            if transfer is None or transfer.ordered_up_to == transfer.sent_up_to[-1]:
+                continue
+            waiting: list[int] = []
+            place = (LANES - 1 << _LANE_SHIFT) - 1
+            while rows := queue.positions.lane_behind(place, ROWS):
+                waiting += [each.lookup_id for each in rows]
+                place = waiting[-1]
+                if place > transfer.ordered_up_to:
+                    break
+            transfer.awaits_again(each for each in waiting if each <= transfer.ordered_up_to)
 
     # Out.
 
-    def next(self, queue: Queue, most: int, most_bytes: int) -> list[Departure]:
+    def next(
+        self, queue: Queue, most: int, most_bytes: int, remote: RemoteQueueManager
+    ) -> list[Departure]:
         """The next messages to send, in order; they are under way from now on.
 
-        At least one if there is any, whatever its size.
+        At least one if there is any, whatever its size. Transactional ones wait until the disk
+        knows that they are transmitted to this `remote`.
         """
         transfer = queue.transfer
         assert transfer is not None, "only outgoing queues send"
@@ -73,7 +106,7 @@ class Departures:
                 for place in rows:
                     if size >= most_bytes:
                         break
-                    going = self._depart(queue, transfer, place)
+                    going = self._depart(queue, transfer, place, remote)
                     if going is not None:
                         found.append(going)
                         size += len(going.packet)
@@ -81,7 +114,9 @@ class Departures:
                         return found  # nothing may overtake it
         return found
 
-    def _depart(self, queue: Queue, transfer: Transfer, place: Place) -> Departure | None:
+    def _depart(
+        self, queue: Queue, transfer: Transfer, place: Place, remote: RemoteQueueManager
+    ) -> Departure | None:
         """A message is on its way, or passed over; or neither, then it has to wait."""
         lookup_id = place.lookup_id
         if lookup_id in transfer.awaiting_final or (
@@ -109,12 +144,13 @@ class Departures:
                 is_traced=is_traced,
             )
         at, sequence_id, number, said = sequence_place(packet)
+        if not self._knows(queue, transfer, remote):
+            self._blocked[queue] = None
+            return None
         waiting = transfer.unordered
         if not waiting or waiting[-1].lookup_id < lookup_id:
-            if waiting and waiting[-1].sequence_id != sequence_id:
-                self._forget_gone(queue, transfer)
-                if waiting and waiting[-1].sequence_id != sequence_id:
-                    return None  # a new sequence begins when the one before it has arrived
+            if not self._may_begin(queue, transfer, sequence_id):
+                return None
             self._know(sequence_id, queue)
             wants_final = packet[61] & _JOURNALING != 0
             waiting.append(Unordered(sequence_id, number, lookup_id, wants_final))
@@ -127,6 +163,47 @@ class Departures:
         return Departure(
             lookup_id, packet, is_recoverable=True, is_ordered=True, is_traced=is_traced
         )
+
+    def _knows(self, queue: Queue, transfer: Transfer, remote: RemoteQueueManager) -> bool:
+        """Whether the disk knows whom a queue's transactional messages are transmitted to.
+
+        Otherwise it will soon: after a restart an acknowledgment must find out whose it is before
+        anything is sent again.
+        """
+        known = transfer.remote
+        if (
+            known is not None
+            and known.guid == remote.guid
+            and set(remote.addresses[:ADDRESSES_MAX]) <= set(known.addresses)
+        ):
+            return True
+        # What an OrderAck has changed is not to be in the log before that OrderAck is.
+        if transfer.next_remote is None and not transfer.ordering:
+            new = RemoteQueueManager(remote.guid, remote.addresses[:ADDRESSES_MAX])
+            transfer.next_remote = new
+            change = Change()
+            change.entries.append(records.transfer(pack_transfer(queue.number, transfer, new)))
+            change.steps.append(TransferStep(queue, new))
+            self._state.submit(change)
+        return False
+
+    def _may_begin(self, queue: Queue, transfer: Transfer, sequence_id: int) -> bool:
+        """[MS-MQQB] 3.1.5.6: whether a message may follow those that wait for their OrderAck.
+
+        A new sequence begins when the one before it has arrived, and the disk knows that: a
+        receiver that has begun with the new one acknowledges nothing of the old one any more.
+        """
+        waiting = transfer.unordered
+        if waiting and waiting[-1].sequence_id != sequence_id:
+            self._forget_gone(queue, transfer)
+        if waiting:
+            return waiting[-1].sequence_id == sequence_id
+        if transfer.last_ack[0] in (0, sequence_id):
+            return True
+        unsettled = transfer.unsettled
+        if unsettled:
+            transfer.unsettled = {each for each in unsettled if queue.positions.get(each)}
+        return not transfer.ordering and not transfer.unsettled
 
     def _know(self, sequence_id: int, queue: Queue) -> None:
         """A sequence is of this queue, for when somebody speaks of it."""
@@ -219,7 +296,19 @@ class Departures:
             notices.take_all(change, queue, gone)
             self._state.submit(change)
 
-    def ordered(self, change: Change, sequence_id: int, number: int) -> Queue | None:
+    def _is_from(self, transfer: Transfer, remote: RemoteQueueManager) -> bool:
+        """[MS-MQQB] 3.1.5.6, 3.1.5.7: whether an acknowledgment comes from whom we transmitted to.
+
+        It acts on the tables of its own session only, or strangers could end our messages.
+        """
+        if transfer.remote is not None and transfer.remote.covers(remote):
+            return True
+        self.ignored_acks += 1
+        return False
+
+    def ordered(
+        self, change: Change, sequence_id: int, number: int, remote: RemoteQueueManager
+    ) -> Queue | None:
         """[MS-MQQB] 3.1.5.6: an OrderAck: messages up to this number have arrived in order.
 
         Plans that they leave; gives the queue whose sequence it is, if there is one.
@@ -228,27 +317,46 @@ class Departures:
         if queue is None or queue.transfer is None:
             return None  # it is sent again, then, and acknowledged again
         transfer = queue.transfer
+        if not self._is_from(transfer, remote):
+            return None
         transfer.last_ack_time = self._state.now
         transfer.last_ack_count += 1
         transfer.last_ack = max(transfer.last_ack, (sequence_id, number))
         gone: list[Place] = []
+        kept: list[int] = []
         waiting = transfer.unordered
         while waiting and (waiting[0].sequence_id, waiting[0].number) <= (sequence_id, number):
             done = waiting.popleft()
             transfer.ordered_up_to = max(transfer.ordered_up_to, done.lookup_id)
+            transfer.strays.discard(done.lookup_id)
             place = queue.positions.get(done.lookup_id)
             if place is None or place.state == PURGE_PENDING:
                 continue
             if done.wants_final:
                 transfer.awaiting_final.add(done.lookup_id)
+                kept.append(done.lookup_id)
             else:
                 queue.positions.set_state(done.lookup_id, PURGE_PENDING)
                 gone.append(place)
         notices.take_all(change, queue, gone)
+        if gone or kept:
+            if kept:
+                data = pack_transfer(queue.number, transfer, transfer.remote)
+                change.entries.append(records.transfer(data))
+            transfer.ordering += 1
+            named = [place.lookup_id for place in gone] + kept
+            change.steps.append(TransferStep(queue, None, named))
         self._state.outbound[queue] = None
         return queue
 
-    def finished(self, change: Change, sequence_id: int, message_id: bytes, reason: int) -> None:
+    def finished(
+        self,
+        change: Change,
+        sequence_id: int,
+        message_id: bytes,
+        reason: int,
+        remote: RemoteQueueManager,
+    ) -> None:
         """[MS-MQQB] 3.1.5.7: a FinalAck: what became of one message in the end.
 
         It is sent once: if what comes of it cannot be written, it must come again.
@@ -266,6 +374,8 @@ class Departures:
                 continue
             if known is None and not self._is_in(sequence_id, place):
                 continue
+            if not self._is_from(transfer, remote):
+                return
             transfer.awaiting_final.discard(place.lookup_id)
             self._finish(change, queue, place, reason)
             return

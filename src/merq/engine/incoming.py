@@ -27,7 +27,8 @@ SEQUENCES_MAX: Final = 1_000_000
 """Names and senders whose sequences are kept."""
 
 _KEYS_MAX: Final = 4096
-_SEQUENCE: Final = struct.Struct("<16sQIIH")
+_SEQUENCE_1: Final = struct.Struct("<16sQIIH")
+_SEQUENCE: Final = struct.Struct("<16sQIIIH")
 _ENTRY: Final = struct.Struct("<QI")
 _ORDINAL: Final = struct.Struct("<II")
 _LENGTH: Final = struct.Struct("<H")
@@ -52,7 +53,8 @@ class Incoming:
         stale: Sequence and number of a message that came of an earlier sequence, (0, 0) if none
             did: its sender has forgotten that all of that arrived.
         address: Where the sender was, for acknowledgments of direct names; else empty.
-        rejects: Messages that were not accepted since the last that was.
+        rejects: [MS-MQQB] 3.1.1.3.1: TxMessageRejectCount, messages that were not accepted since
+            the last that was.
         last_access: When the last one came, in seconds since 1970.
     """
 
@@ -87,10 +89,11 @@ class Incoming:
 class Sequences:
     """All sequences that come here."""
 
-    __slots__ = ("_by_key", "_names")
+    __slots__ = ("_addresses", "_by_key", "_names")
 
     def __init__(self) -> None:
         self._by_key: dict[SequenceKey, Incoming] = {}
+        self._addresses: dict[bytes, str] = {}
         self._names: dict[tuple[int, bytes], str] = {}
 
     def key_of(self, source: bytes, kind: int, name: bytes) -> SequenceKey:
@@ -115,6 +118,16 @@ class Sequences:
         if found is None:
             found = self._by_key[key] = Incoming(key)
         return found
+
+    def place(self, incoming: Incoming, address: str) -> None:
+        """The sender of a sequence is at this address; empty if it is not known."""
+        incoming.address = address
+        if address:
+            self._addresses[incoming.key.source] = address
+
+    def address_of(self, source: bytes) -> str:
+        """Where messages of a queue manager came from last; empty if that is not known."""
+        return self._addresses.get(source, "")
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -153,21 +166,28 @@ def pack_sequence(incoming: Incoming, sequence_id: int, number: int) -> bytes:
     """A sequence as the log keeps it."""
     address = incoming.address.encode("ascii", "replace")
     head = _SEQUENCE.pack(
-        incoming.key.source, sequence_id, number, incoming.last_access, len(address)
+        incoming.key.source,
+        sequence_id,
+        number,
+        incoming.last_access,
+        incoming.rejects,
+        len(address),
     )
     return head + address + incoming.key.name.encode("utf-8", "surrogatepass")
 
 
-def unpack_sequence(data: bytes, sequences: Sequences) -> None:
-    """Takes what `pack_sequence` wrote."""
-    source, sequence_id, number, last_access, size = _SEQUENCE.unpack_from(data)
-    at = _SEQUENCE.size
+def unpack_sequence(data: bytes, sequences: Sequences, *, counts_rejects: bool = True) -> None:
+    """Takes what `pack_sequence` wrote; older logs do not count rejects."""
+    form = _SEQUENCE if counts_rejects else _SEQUENCE_1
+    source, sequence_id, number, last_access, *rejects, size = form.unpack_from(data)
+    at = form.size
     name = data[at + size :].decode("utf-8", "surrogatepass")
     key = SequenceKey(source, name)
     sequences.learn(key, sequence_id, number)
     found = sequences.get(key)
-    found.address = data[at : at + size].decode("ascii")
+    sequences.place(found, data[at : at + size].decode("ascii"))
     found.last_access = last_access
+    found.rejects = rejects[0] if rejects else 0
 
 
 class Recent:

@@ -95,6 +95,7 @@ class QueueManager:
     def start(self, new_guid: UUID) -> None:
         """[MS-MQDMPR] 3.1.4.1: what was written has been read; work begins."""
         self.state.recent.renew(self.state.now)
+        self.departures.start()
         self.administration.start(new_guid)
 
     # Queues.

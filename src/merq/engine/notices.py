@@ -31,7 +31,6 @@ from merq.model.names import (
 )
 from merq.model.queue import QueueKind
 from merq.wire.build import Destination, Outline, build_packet
-from merq.wire.headers import INFINITE
 from merq.wire.queues import (
     DIRECT,
     PRIVATE_ELSEWHERE,
@@ -281,9 +280,6 @@ ORDER_QUEUE_NUMBER: Final = 4
 
 ORDER_ACK_LABEL: Final = "QM Ordering Ack"
 
-ORDER_ACK_LIFETIME_S: Final = 86_400
-"""An OrderAck that does not arrive in this time is dropped: who sends again is told again."""
-
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
 
@@ -373,11 +369,13 @@ def order_told(state: State, change: Change, incoming: Incoming) -> None:
 def _tell_sender(
     state: State, change: Change, source: bytes, address: str, body: bytes, reason: int
 ) -> None:
-    """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue."""
-    name: FormatName = PrivateName(computer=UUID(bytes_le=source), number=ORDER_QUEUE_NUMBER)
-    if address and address not in state.aliases:
-        # Otherwise it is a neighbour on this computer, which its session leads to.
-        name = order_queue_at(address)
+    """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue.
+
+    It waits by the sender's identifier, for several may be behind one address. What it says is the
+    address if that is known, unless it is a neighbour on this computer.
+    """
+    name = PrivateName(computer=UUID(bytes_le=source), number=ORDER_QUEUE_NUMBER)
+    is_direct = address and address not in state.aliases
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.transfer is None:
         return  # somebody says that this queue manager was the sender
@@ -387,13 +385,12 @@ def _tell_sender(
             source_queue_manager=state.source,
             message_ordinal=state.numbers.ordinal(change),
             sent_time=state.now,
-            destination=_destination(name),
+            destination=_destination(order_queue_at(address) if is_direct else name),
             priority=0,
             message_class=reason,
             recoverable=not is_order_ack,
             label=ORDER_ACK_LABEL,
             body=body,
-            time_to_reach_queue=ORDER_ACK_LIFETIME_S if is_order_ack else INFINITE,
         )
     )
     put(state, change, target, MessageView(packet))

@@ -15,13 +15,15 @@ One frame of the log holds all records of one change, so a change is there whole
 | 9 PREPARE | a transaction: GUID, then its operations of 24 bytes: what u8 (1 send, 2 receive, 3 move), three zeros, queue u32, lookup identifier u64 (the size it will take, for a send), target queue u32 (the packet's size), u32 (the path name's size); a send is followed by its packet and the path name of its own dead-letter queue |
 | 10 RESOLVE | GUID: the prepared transaction has ended, the records beside this one say how |
 | 11 KEEP | as PUT, of a copy that does not expire |
-| 12 SEQUENCE | how far a sequence of another queue manager is: its GUID, sequence u64, number u32, time u32, size of the sender's address u16, the address, the name that it sends to in UTF-8 |
+| 12 SEQUENCE_1 | as SEQUENCE, without the count of rejects; older logs have it |
 | 13 REMOVE_MANY | queue u32, zero u32, lookup identifiers u64 |
 | 14 RANGE | messages that a group of consumers has reserved: queue u32, zero u32, start u64, end u64, size of the group's name u16, zero u16, count u32, lookup identifiers u64, the name in UTF-8 |
 | 15 POINT | how far a group is: queue u32, zero u32, acknowledged u64, floor u64, size of the group's name u16, zero u16, the name; its ranges up to there are over |
 | 16 RELEASE | as POINT: its ranges up to there are over, and their messages are anybody's again |
 | 17 FORGET | as RELEASE: the group is forgotten too |
 | 18 PUBLISH | what was written into stages comes into queues: batch u64, time u32, size of the writer's name u16, count u16; then for each stage its number u32, its queue u32 and the number u64 of the first message; the name in UTF-8 |
+| 19 SEQUENCE | how far a sequence of another queue manager is: its GUID, sequence u64, number u32, time u32, rejects u32, size of the sender's address u16, the address, the name that it sends to in UTF-8 |
+| 20 TRANSFER | what is known of an outgoing queue: queue u32, number of strays u32, lookup identifier u64 of the last message that was acknowledged in order, GUID of the queue manager that it sends to, the strays' lookup identifiers u64, that queue manager's addresses with spaces between them |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -46,13 +48,15 @@ NOTE: Final = 8
 PREPARE: Final = 9
 RESOLVE: Final = 10
 KEEP: Final = 11
-SEQUENCE: Final = 12
+SEQUENCE_1: Final = 12
 REMOVE_MANY: Final = 13
 RANGE: Final = 14
 POINT: Final = 15
 RELEASE: Final = 16
 FORGET: Final = 17
 PUBLISH: Final = 18
+SEQUENCE: Final = 19
+TRANSFER: Final = 20
 
 PUT_HEADER_SIZE: Final = 16
 
@@ -232,6 +236,11 @@ def resolve(identifier: UUID) -> Entry:
 def sequence(data: bytes) -> Entry:
     """A sequence of another queue manager has got so far."""
     return Entry(SEQUENCE, data)
+
+
+def transfer(data: bytes) -> Entry:
+    """More is known of what an outgoing queue has sent."""
+    return Entry(TRANSFER, data)
 
 
 def define_queue(properties: bytes) -> Entry:

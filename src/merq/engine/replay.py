@@ -14,6 +14,7 @@ from merq.engine.claims import unpack_point
 from merq.engine.incoming import unpack_sequence
 from merq.engine.positions import AVAILABLE
 from merq.engine.state import State
+from merq.engine.transfer import unpack_transfer
 from merq.engine.work import Sending, Transaction, unpack_transaction
 from merq.model.queue import QueueProperties
 
@@ -99,6 +100,25 @@ def _sequence(state: State, data: memoryview, _: int) -> None:
     unpack_sequence(bytes(data), state.sequences)
 
 
+def _sequence_1(state: State, data: memoryview, _: int) -> None:
+    unpack_sequence(bytes(data), state.sequences, counts_rejects=False)
+
+
+def restore_transfer(state: State, data: bytes) -> None:
+    """What is known of an outgoing queue; `Departures.start` makes the table of it."""
+    number, ordered_up_to, strays, remote = unpack_transfer(data)
+    queue = state.queues.get(number)
+    if queue is None:
+        return  # it was deleted while this was under way
+    transfer = queue.transfer
+    assert transfer is not None, "it is an outgoing queue"
+    transfer.ordered_up_to, transfer.strays, transfer.remote = ordered_up_to, set(strays), remote
+
+
+def _transfer(state: State, data: memoryview, _: int) -> None:
+    restore_transfer(state, bytes(data))
+
+
 def _range(state: State, data: memoryview, _: int) -> None:
     state.restore_range(bytes(data))
 
@@ -148,7 +168,9 @@ _RULES: Final[dict[int, Callable[[State, memoryview, int], None]]] = {
     records.PREPARE: _prepare,
     records.RESOLVE: _resolve,
     records.KEEP: _keep,
+    records.SEQUENCE_1: _sequence_1,
     records.SEQUENCE: _sequence,
+    records.TRANSFER: _transfer,
     records.REMOVE_MANY: _remove_many,
     records.RANGE: _range,
     records.POINT: _point,

@@ -10,12 +10,14 @@ What [MS-MQQB] 3.1.1.3.2 wants to survive is here, in the packets and in the log
 | 4 MESSAGES | queue u32, count u32, then count lookup identifiers u64, locations u64, sizes u32, expiries u32 and keys u64; one section a queue |
 | 5 NOTE | as a NOTE record; one section a message |
 | 6 PREPARED | as a PREPARE record; one section a transaction |
-| 7 SEQUENCE | as a SEQUENCE record; one section a sequence that comes here |
+| 7 SEQUENCE_1 | as a SEQUENCE_1 record; older checkpoints have it |
 | 8 RECENT | a queue manager's GUID, then ordinal u32 and time u32 of its latest messages |
 | 9 OUTGOING | the last sequence that was begun u64; then queue u32, sequence u64 and next number u32 of each outgoing queue |
 | 10 POINT | as a POINT record; one section a group of consumers |
 | 11 RANGE | as a RANGE record; one section a range that is reserved |
 | 12 PUBLISHED | as a PUBLISH record without stages; one section a writer, the latest last |
+| 13 SEQUENCE | as a SEQUENCE record; one section a sequence that comes here |
+| 14 TRANSFERS | TRANSFER records of outgoing queues, each behind its size u32 |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ from merq.engine.holdings import MEMORY, NUMBERED
 from merq.engine.incoming import pack_sequence, unpack_sequence
 from merq.engine.positions import NEVER, Columns
 from merq.engine.queue import Queue
-from merq.engine.replay import restore_transaction
+from merq.engine.replay import restore_transaction, restore_transfer
 from merq.engine.state import State
+from merq.engine.transfer import pack_transfer
 from merq.engine.work import Phase, pack_transaction
 from merq.model.queue import QueueKind, QueueProperties
 
@@ -42,18 +45,21 @@ SOURCES: Final = 3
 MESSAGES: Final = 4
 NOTE: Final = 5
 PREPARED: Final = 6
-SEQUENCE: Final = 7
+SEQUENCE_1: Final = 7
 RECENT: Final = 8
 POINT: Final = 10
 RANGE: Final = 11
 PUBLISHED: Final = 12
 OUTGOING: Final = 9
+SEQUENCE: Final = 13
+TRANSFERS: Final = 14
 
 _HEADER: Final = struct.Struct("<II")
 _LAST: Final = struct.Struct("<I")
 _RESERVE_SIZE: Final = 16
 _LAST_SEQUENCE: Final = struct.Struct("<Q")
 _TRANSFER: Final = struct.Struct("<IQI")
+_SIZE: Final = struct.Struct("<I")
 _CODES: Final = ("Q", "Q", "I", "I", "Q")
 
 
@@ -84,6 +90,7 @@ def take_snapshot(state: State) -> list[tuple[int, bytes | bytearray]]:
         sections.append((SEQUENCE, pack_sequence(incoming, *incoming.settled)))
     sections += [(RECENT, data) for data in state.recent.pack()]
     sections.append((OUTGOING, _outgoing(state, queues)))
+    sections.append((TRANSFERS, _transfers(queues)))
     for writer, (batch, time) in state.published.items():
         sections.append((PUBLISHED, records.publish(writer, batch, time, ()).data))
     return sections
@@ -96,6 +103,24 @@ def _outgoing(state: State, queues: list[Queue]) -> bytes:
             transfer = queue.transfer
             data += _TRANSFER.pack(queue.number, transfer.sequence_id, transfer.next_number)
     return data
+
+
+def _transfers(queues: list[Queue]) -> bytes:
+    found = []
+    for queue in queues:
+        transfer = queue.transfer
+        if transfer is not None and (transfer.remote is not None or transfer.awaiting_final):
+            data = pack_transfer(queue.number, transfer, transfer.remote)
+            found.append(_SIZE.pack(len(data)) + data)
+    return b"".join(found)
+
+
+def _restore_transfers(state: State, data: bytes) -> None:
+    at = 0
+    while at < len(data):
+        (size,) = _SIZE.unpack_from(data, at)
+        at += _SIZE.size + size
+        restore_transfer(state, data[at - size : at])
 
 
 def _restore_outgoing(state: State, data: bytes) -> None:
@@ -151,8 +176,8 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
             state.restore_note(data)
         elif kind == PREPARED:
             restore_transaction(state, data)
-        elif kind == SEQUENCE:
-            unpack_sequence(data, state.sequences)
+        elif kind in (SEQUENCE, SEQUENCE_1):
+            unpack_sequence(data, state.sequences, counts_rejects=kind == SEQUENCE)
         elif kind == RECENT:
             state.recent.unpack(data)
         elif kind == OUTGOING:
@@ -161,11 +186,13 @@ def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
             number, count = _HEADER.unpack_from(data)
             _restore_messages(state, state.queues[number], _columns(data, count))
         else:
-            _restore_claim(state, kind, data)
+            _restore_rest(state, kind, data)
 
 
-def _restore_claim(state: State, kind: int, data: bytes) -> None:
-    if kind == POINT:
+def _restore_rest(state: State, kind: int, data: bytes) -> None:
+    if kind == TRANSFERS:
+        _restore_transfers(state, data)
+    elif kind == POINT:
         state.restore_point(data)
     elif kind == PUBLISHED:
         state.remember_published(*records.read_publish(data)[:3])

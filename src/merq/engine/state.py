@@ -40,6 +40,7 @@ from merq.engine.changes import (
     Result,
     StageStep,
     Step,
+    TransferStep,
 )
 from merq.engine.holdings import MEMORY, Holdings
 from merq.engine.limits import Limits
@@ -221,6 +222,8 @@ class State(Holdings):
                     incoming.sequence_id, incoming.number = before
                 for source, identity in step.messages:
                     self.recent.remove(source, identity)
+            case TransferStep():
+                self._untransfer(step)
             case ReserveStep():
                 self._unreserve(step)
             case AcknowledgeStep():
@@ -393,6 +396,8 @@ class State(Holdings):
             case ArriveStep():
                 for incoming in step.sequences:
                     incoming.settled = incoming.sequence_id, incoming.number
+            case TransferStep():
+                self._transferred(step)
             case ReserveStep():
                 step.claim.reserving = None  # it was locked when it was planned
             case AcknowledgeStep():
@@ -409,6 +414,29 @@ class State(Holdings):
                 self.remember_published(step.writer, step.batch, step.time)
             case _:
                 assert_never(step)
+
+    def _transferred(self, step: TransferStep) -> None:
+        """What was learnt of a transfer is on the disk: what waited for that may be sent."""
+        transfer = step.queue.transfer
+        assert transfer is not None, "only outgoing queues send"
+        if step.remote is not None:
+            transfer.remote, transfer.next_remote = step.remote, None
+        else:
+            transfer.ordering -= 1
+            transfer.unsettled.difference_update(step.lookup_ids)
+        self.outbound[step.queue] = None
+
+    def _untransfer(self, step: TransferStep) -> None:
+        """What was learnt of a transfer could not be written: it has to be learnt again."""
+        transfer = step.queue.transfer
+        assert transfer is not None, "only outgoing queues send"
+        if step.remote is not None:
+            transfer.next_remote = None
+            return
+        transfer.ordering -= 1
+        transfer.unsettled.update(step.lookup_ids)
+        transfer.awaiting_final.difference_update(step.lookup_ids)
+        transfer.strays.update(step.lookup_ids)
 
     def _unreserve(self, step: ReserveStep) -> None:
         """A range was not written: nobody has reserved its messages."""

@@ -1,14 +1,17 @@
 """[MS-MQDMPR] 3.1.1.3, 3.1.1.4: how far an outgoing queue is with sending what is in it.
 
-All of it is memory but the sequence: what is in doubt after a restart is sent again, and the other
-side knows what it has. A transactional message gets its place in the sequence when it is committed
-and keeps it ([MS-MQQB] 3.1.1.5), so no number has to be remembered that was not written with a
-message.
+What is in doubt after a restart is sent again, and the other side knows what it has. A
+transactional message gets its place in the sequence when it is committed and keeps it
+([MS-MQQB] 3.1.1.5), so no number has to be remembered that was not written with a message. The
+AwaitingFinalACKTable ([MS-MQQB] 3.1.1.3.1) survives as the last message that was acknowledged in
+order: what is still there up to it waits for its FinalAck. Everything else is memory.
 """
 
 from __future__ import annotations
 
+import struct
 from collections import deque
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 LANES: Final = 8
@@ -18,6 +21,13 @@ SEQUENCE_NUMBER_MAX: Final = 0xFFFFFFFF
 
 HISTORY_MAX: Final = 32
 """Entries of the connection history that are kept; [MS-MQDMPR] 3.1.1.3 sets no limit."""
+
+
+ADDRESSES_MAX: Final = 16
+"""Addresses of a destination from which acknowledgments are taken."""
+
+_TRANSFER: Final = struct.Struct("<IIQ16s")
+_STRAY: Final = struct.Struct("<Q")
 
 
 class Departure(NamedTuple):
@@ -34,6 +44,26 @@ class Departure(NamedTuple):
     is_recoverable: bool
     is_ordered: bool
     is_traced: bool
+
+
+class RemoteQueueManager(NamedTuple):
+    """[MS-MQQB] 3.1.1.3.1: the other end of a session, RemoteQMGuid and RemoteQMAddress.
+
+    Attributes:
+        guid: Its identifier as 16 bytes, as it said in the session.
+        addresses: Where it is. A session has one; for a destination these are all addresses that
+            the name service gave, so that a computer with several may answer from any of them.
+    """
+
+    guid: bytes
+    addresses: tuple[str, ...]
+
+    def covers(self, other: RemoteQueueManager) -> bool:
+        """Whether a session with `other` is a session with this queue manager.
+
+        Both the identifier and the address must agree: anybody may claim an identifier.
+        """
+        return self.guid == other.guid and any(each in self.addresses for each in other.addresses)
 
 
 class Unordered(NamedTuple):
@@ -76,6 +106,11 @@ class Transfer:
         unordered: Transmitted, and waiting for an OrderAck, in order.
         awaiting_final: Lookup identifiers of messages that wait for their FinalAck.
         ordered_up_to: The last message that was acknowledged in order.
+        ordering: How many OrderAcks came whose effect is not on the disk yet.
+        unsettled: Messages that an OrderAck named, and that could not be written to the disk.
+        remote: Whom transactional messages are transmitted to, as the disk has it; None before the
+            first. Acknowledgments end to end count only if they come from there.
+        next_remote: Whom `remote` will be when that is on the disk; None if nothing is under way.
         strays: Messages that are to be sent again although later ones were acknowledged in order:
             they are not part of our sequence, or their leaving could not be written.
         previous: The place of the message that was sent before, for what is sent next.
@@ -99,8 +134,11 @@ class Transfer:
         "last_ack_time",
         "next_hops",
         "next_number",
+        "next_remote",
         "ordered_up_to",
+        "ordering",
         "previous",
+        "remote",
         "resend_interval",
         "resend_time",
         "resends",
@@ -108,6 +146,7 @@ class Transfer:
         "sequence_id",
         "strays",
         "unordered",
+        "unsettled",
     )
 
     def __init__(self) -> None:
@@ -119,6 +158,10 @@ class Transfer:
         self.unordered: deque[Unordered] = deque()
         self.awaiting_final: set[int] = set()
         self.ordered_up_to = self.sent_up_to[-1]
+        self.ordering = 0
+        self.unsettled: set[int] = set()
+        self.remote: RemoteQueueManager | None = None
+        self.next_remote: RemoteQueueManager | None = None
         self.strays: set[int] = set()
         self.previous = (0, 0)
         self.last_ack = (0, 0)
@@ -157,8 +200,38 @@ class Transfer:
         self.sent_up_to[lane] = lookup_id
         self.ever_sent[lane] = max(self.ever_sent[lane], lookup_id)
 
+    def awaits_again(self, lookup_ids: Iterable[int]) -> None:
+        """[MS-MQQB] 3.1.1.3.1: the AwaitingFinalACKTable after a restart.
+
+        These are all messages of the queue up to the last one that was acknowledged in order.
+        """
+        self.awaiting_final = set(lookup_ids) - self.strays
+        self.ever_sent[-1] = max(self.ever_sent[-1], self.ordered_up_to)
+
     def restored(self, sequence_id: int, next_number: int) -> None:
         """The sequence goes on from here, if it is not behind already."""
         self.sequence_id, self.next_number = max(
             (self.sequence_id, self.next_number), (sequence_id, next_number)
         )
+
+
+def pack_transfer(queue: int, transfer: Transfer, remote: RemoteQueueManager | None) -> bytes:
+    """What the log keeps of an outgoing queue: whom it sends to, and how far that one has got.
+
+    Strays are in it as far as they lie before that place: they wait for no FinalAck.
+    """
+    strays = [each for each in transfer.strays if each <= transfer.ordered_up_to]
+    guid, addresses = (bytes(16), ()) if remote is None else remote
+    head = _TRANSFER.pack(queue, len(strays), transfer.ordered_up_to, guid)
+    text = " ".join(addresses).encode("ascii", "replace")
+    return head + b"".join(map(_STRAY.pack, strays)) + text
+
+
+def unpack_transfer(data: bytes) -> tuple[int, int, list[int], RemoteQueueManager | None]:
+    """Queue, last message acknowledged in order, strays and remote of `pack_transfer`."""
+    queue, count, ordered_up_to, guid = _TRANSFER.unpack_from(data)
+    at = _TRANSFER.size + count * _STRAY.size
+    strays = [each for (each,) in _STRAY.iter_unpack(data[_TRANSFER.size : at])]
+    addresses = tuple(data[at:].decode("ascii").split())
+    remote = RemoteQueueManager(guid, addresses) if addresses else None
+    return queue, ordered_up_to, strays, remote

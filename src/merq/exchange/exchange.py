@@ -106,16 +106,21 @@ class Exchange:
     # Connections.
 
     def accepted(self, address: str, now: float, *, is_secure: bool = False) -> Link | None:
-        """[MS-MQQB] 3.1.5.10: somebody has connected; None if there are too many."""
+        """[MS-MQQB] 3.1.5.10: somebody has connected; None if the connection is to be cut off.
+
+        If there are too many, the session's answer refuses it ([MS-MQQB] 3.1.5.3.1).
+        """
         if self.settings.hardened or not self._host.engine.state.connection_active:
             why = "hardened security" if self.settings.hardened else "the queue manager is offline"
             self._board.tell("a connection was refused", peer=address, reason=why)
             return None
-        link = self._board.accept(address, is_secure=is_secure)
-        if isinstance(link, str):
-            self._board.tell("a connection was refused", peer=address, reason=link)
-            return None
-        link.session = Session(self.guid, self.settings.session, now, is_initiator=False)
+        link, refusal = self._board.accept(address, is_secure=is_secure)
+        if refusal:
+            self._board.tell("a connection was refused", peer=address, reason=refusal)
+        if link is not None:
+            link.session = Session(
+                self.guid, self.settings.session, now, is_initiator=False, refusal=refusal
+            )
         return link
 
     def connected(self, link: Link, now: float, *, pinged: bool = False) -> None:

@@ -74,26 +74,42 @@ class Inbound:
         sizes: list[tuple[Link, int]] = []
         while self._inbox and len(arrivals) < ARRIVALS_MAX:
             link, views = self._inbox.popleft()
-            if link.is_lost or link.closing:
+            if link.drops_arrivals:
                 continue  # it comes again
             self._taken.append(link)
             sizes.append((link, len(views)))
-            arrivals += [Arrival(view, link.address) for view in views]
+            guid = link.remote_guid.bytes_le
+            arrivals += [Arrival(view, link.address, guid) for view in views]
         if not arrivals:
             return
         self._request = REQUEST | 1
+        ignored = self._engine.departures.ignored_acks
         arrived = self._engine.arrivals.arrive(self._request, arrivals)
+        self._tell_ignored(sizes, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
         for queue in arrived.ordered:
             self._outbound.ordered(queue, now)
         if arrived.refusal:
             self._refuse(sizes, arrived.taken, arrived.refusal)
 
+    def _tell_ignored(self, sizes: list[tuple[Link, int]], count: int) -> None:
+        """[MS-MQQB] 3.1.5.6, 3.1.5.7: acknowledgments of others' sessions change nothing."""
+        if count:
+            peers = ", ".join(dict.fromkeys(link.address for link, _ in sizes))
+            self._board.tell(
+                "acknowledgments were ignored",
+                peer=peers,
+                count=count,
+                reason="the messages that they name were sent to another queue manager, or to "
+                "another address",
+            )
+
     def _refuse(self, sizes: list[tuple[Link, int]], count: int, reason: str) -> None:
         """[MS-MQQB] 3.1.5.8.8: whose messages find no room has its session closed."""
         for link, size in sizes:
             if count < size:
                 self._taken.remove(link)
+                link.drops_arrivals = True
                 self._board.close(link, f"its messages cannot be taken: {reason}")
             count = max(count - size, 0)
 
@@ -105,6 +121,7 @@ class Inbound:
         sequences, self._sequences = self._sequences, []
         if isinstance(answer.result, MessageQueueError):
             for link in taken:
+                link.drops_arrivals = True
                 self._board.close(link, f"its messages cannot be kept: {answer.result}")
             return
         for link in taken:

@@ -7,7 +7,7 @@ from uuid import UUID
 from merq.engine.queue import Queue
 from merq.engine.transfer import Attempt, Transfer
 from merq.exchange.links import Link
-from merq.exchange.routes import NULL_GUID
+from merq.exchange.routes import NULL_GUID, is_order_queue
 from merq.model.names import FormatName, parse_format_name
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
@@ -23,6 +23,7 @@ class Line:
         destination: The queue manager that its messages are for; null if their name says.
         is_secure: Its messages go inside of TLS only.
         host: What the other side is called.
+        is_order_queue: It leads to an order queue: what it carries are acknowledgments end to end.
         asking: The host whose addresses are being looked up.
         retry_at: When to try again to connect.
         resend_at: When transactional messages are to be sent again.
@@ -35,6 +36,7 @@ class Line:
         "guid",
         "hops",
         "host",
+        "is_order_queue",
         "is_secure",
         "link",
         "name",
@@ -51,6 +53,7 @@ class Line:
         self.transfer: Transfer = queue.transfer
         name = parse_format_name(queue.properties.path_name)
         self.name: FormatName = name  # type: ignore[assignment] # each destination has its own
+        self.is_order_queue = is_order_queue(self.name)
         self.link: Link | None = None
         self.hops: list[str] = []
         self.guid: UUID = NULL_GUID

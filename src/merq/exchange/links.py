@@ -50,17 +50,22 @@ class Link:
         outbox: Bytes to be written.
         unwritten_bytes: What was given to be written and is not gone, as the driver says.
         closing: Why it is to be closed; empty while it goes on.
+        drops_arrivals: What came through it and is not taken yet is dropped, because messages
+            before it could not be taken; the other side sends all of it again.
         was_open: Its session has been open.
+        is_refused: It is beyond a limit: the other side is told so, and nothing else.
         is_lost: It is gone.
     """
 
     __slots__ = (
         "address",
         "closing",
+        "drops_arrivals",
         "expected",
         "host",
         "is_lost",
         "is_outgoing",
+        "is_refused",
         "is_secure",
         "number",
         "outbox",
@@ -95,7 +100,9 @@ class Link:
         self.outbox_bytes = 0
         self.unwritten_bytes = 0
         self.closing = ""
+        self.drops_arrivals = False
         self.was_open = False
+        self.is_refused = False
         self.is_lost = False
 
     @property

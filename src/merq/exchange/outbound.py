@@ -9,11 +9,13 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine.queue import Queue
+from merq.engine.transfer import RemoteQueueManager
 from merq.exchange.lines import Line
 from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
 from merq.exchange.routes import NULL_GUID, Route, is_address, is_ours, route
 from merq.exchange.switchboard import Switchboard
 from merq.hresult import HResult
+from merq.model.names import PrivateName
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 from merq.wire.queues import PUBLIC
@@ -65,6 +67,7 @@ class Outbound:
         """[MS-MQDMPR] 3.1.4.12, 3.1.4.13: the queue manager went offline, or came back."""
         if not self._was_active:
             for link in self._board.links():
+                link.drops_arrivals = True
                 self._board.close(link, "the queue manager was taken offline")
             return
         for line in self._lines.values():
@@ -98,7 +101,7 @@ class Outbound:
 
     def _find_way(self, line: Line, now: float) -> None:
         """[MS-MQQB] 3.1.5.2.1: where the destination is, and how it is reached."""
-        found = route(line.name, self._board.peers, self._places())
+        found = self._route(line)
         if found is None:
             line.enter(OutgoingState.NEED_VALIDATION)
             line.hops = []
@@ -115,6 +118,19 @@ class Outbound:
             self._reach(line, [found.host], now)
         else:
             self._ask(line, found)
+
+    def _route(self, line: Line) -> Route | None:
+        """[MS-MQQB] 3.1.7.4: where to connect; None if that is not known.
+
+        Acknowledgments end to end go to where the messages came from, unless the settings know
+        better: a session of somebody else who claims the same identifier does not lead them astray.
+        """
+        peers, name = self._board.peers, line.name
+        if line.is_order_queue and isinstance(name, PrivateName):
+            address = self._state.sequences.address_of(name.computer.bytes_le)
+            if address and not peers.is_set(name.computer) and address not in self._state.aliases:
+                return Route(address, name.computer, name.computer, peers.is_secure(address))
+        return route(name, peers, self._places())
 
     def _places(self) -> dict[UUID, UUID]:
         """Which queue manager has which public queue; the settings know better."""
@@ -149,8 +165,12 @@ class Outbound:
         if not self._state.connection_active:
             self._retry(line, now)  # it was taken offline meanwhile
             return
+        known = line.transfer.remote
+        guid = line.guid
+        if guid == NULL_GUID and known is not None:
+            guid = UUID(bytes_le=known.guid)  # others may have connected from the same address
         for address in addresses:
-            link = self._board.find(address, line.guid, is_secure=line.is_secure)
+            link = self._board.find(address, guid, is_secure=line.is_secure)
             if link is not None:
                 self._join(line, link, now)
                 return
@@ -191,20 +211,19 @@ class Outbound:
         for queue in link.queues:
             self._opened(self.line(queue), link, now)
         # Others may wait for who is at the other end.
-        places = self._places()
         for line in self._lines.values():
-            if line.link is None and self._leads_to(line, link, places):
+            if line.link is None and self._leads_to(line, link):
                 line.retry_at = None
                 self._state.outbound[line.queue] = None
 
-    def _leads_to(self, line: Line, link: Link, places: dict[UUID, UUID]) -> bool:
+    def _leads_to(self, line: Line, link: Link) -> bool:
         """[MS-MQQB] 3.1.7.5: whether a line's way goes by who is at the other end of a link.
 
         The session itself may be what makes the way known, so it is looked for anew.
         """
         if link.address in line.hops and line.guid in (NULL_GUID, link.remote_guid):
             return True
-        found = route(line.name, self._board.peers, places)
+        found = self._route(line)
         return found is not None and found.guid == link.remote_guid != NULL_GUID
 
     def established(self, link: Link) -> None:
@@ -275,7 +294,9 @@ class Outbound:
         queue = line.queue
         session = link.session
         assert session is not None, "an open link has one"
-        going = self._engine.departures.next(queue, most, BATCH_BYTES)
+        hops = [each for each in line.hops if each != link.address]
+        remote = RemoteQueueManager(link.remote_guid.bytes_le, (link.address, *hops))
+        going = self._engine.departures.next(queue, most, BATCH_BYTES, remote)
         traced = []
         # Of messages in order nothing is to be known when the session acknowledges them.
         ordered = Token(queue, 0, is_ordered=True, is_journaled=False)
@@ -288,7 +309,13 @@ class Outbound:
                 token = ordered
             else:
                 token = Token(queue, lookup_id, is_ordered=False, is_journaled=packet[61] & 2 != 0)
-            session.send(packet, token, now, is_recoverable=is_recoverable)
+            session.send(
+                packet,
+                token,
+                now,
+                is_recoverable=is_recoverable,
+                carries_ack=not line.is_order_queue,
+            )
             if is_traced:
                 traced.append(packet)
         if traced:

@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.model.names import DirectName, DirectProtocol, FormatName, PrivateName, PublicName
+from merq.wire.acks import ORDER_QUEUE_ID, ORDER_QUEUE_PATH
 
 NULL_GUID: Final = UUID(int=0)
 VIA_MAX: Final = 8
@@ -98,6 +99,10 @@ class Peers:
             return None
         return Route(address, guid, guid, self.is_secure(address))
 
+    def is_set(self, guid: UUID) -> bool:
+        """Whether the settings say where a queue manager is."""
+        return guid in self._by_guid
+
     def learn(self, guid: UUID, address: str) -> None:
         """Somebody has a session with us from this address; the settings know better."""
         if len(self._learned) >= LEARNED_MAX and guid not in self._learned:
@@ -111,6 +116,15 @@ class Peers:
     def learn_secure(self, address: str) -> None:
         """With this address nothing is said in clear any more."""
         self._secure_hosts.add(address)
+
+
+def is_order_queue(name: FormatName) -> bool:
+    """[MS-MQQB] 2.2.4: whether a name is that of a queue manager's order queue."""
+    if isinstance(name, PrivateName):
+        return name.number == ORDER_QUEUE_ID
+    return isinstance(name, DirectName) and name.without_prefix().casefold().endswith(
+        ORDER_QUEUE_PATH
+    )
 
 
 def is_ours(name: FormatName) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, Peers
 from merq.exchange.settings import ExchangeSettings
 from merq.host import Host
+from merq.model.queue import OutgoingState
+
+REFUSED_MAX: Final = 64
+"""Connections beyond the limits that are told so at the same time; others are cut off."""
 
 Fact: TypeAlias = str | int | bool | UUID
 """What something told is about."""
@@ -30,24 +34,36 @@ class Switchboard:
         self._links: dict[int, Link] = {}
         self._by_address: dict[str, dict[Link, None]] = {}
         self._count = 0
+        self._refused = 0
         self.dirty: dict[Link, None] = {}
         self.dialing: list[Link] = []
         self.told: list[tuple[str, dict[str, Fact]]] = []
 
     def __len__(self) -> int:
-        return len(self._links)
+        """How many connections there are, without those that are being refused."""
+        return len(self._links) - self._refused
 
     def links(self) -> list[Link]:
         """All connections."""
         return list(self._links.values())
 
     def find(self, address: str, guid: UUID, *, is_secure: bool) -> Link | None:
-        """A connection to an address, and to a certain queue manager if that matters."""
+        """A connection to an address, and to a certain queue manager if that matters.
+
+        If several queue managers have connected from that address, and it does not say which is
+        meant, only one that we have connected to ourselves can be.
+        """
         best = None
-        for link in self._by_address.get(address, ()):
-            if link.closing or (not link.is_open and not link.is_outgoing):
-                continue
+        links = [
+            link
+            for link in self._by_address.get(address, ())
+            if not link.closing and (link.is_open or link.is_outgoing)
+        ]
+        callers = {link.remote_guid for link in links if not link.is_outgoing}
+        for link in links:
             if is_secure and not link.is_secure:
+                continue
+            if guid == NULL_GUID and len(callers) > 1 and not link.is_outgoing:
                 continue
             if guid != NULL_GUID and guid not in (link.remote_guid, link.expected):
                 continue
@@ -58,20 +74,36 @@ class Switchboard:
 
     def dial(self, address: str, guid: UUID, *, is_secure: bool, host: str) -> Link | None:
         """A connection that is to be made, or None if there are too many."""
-        if len(self._links) >= self.settings.links_max:
+        if len(self) >= self.settings.links_max:
             return None
         link = self._add(address, is_outgoing=True, guid=guid, is_secure=is_secure, host=host)
         self.dialing.append(link)
         return link
 
-    def accept(self, address: str, *, is_secure: bool) -> Link | str:
-        """A connection that somebody made, or why there is none."""
-        if len(self._links) >= self.settings.links_max:
+    def accept(self, address: str, *, is_secure: bool) -> tuple[Link | None, str]:
+        """A connection that somebody made, and why it is to be refused; empty if it is not.
+
+        None: so many are being refused already that this one is cut off.
+        """
+        refusal = self._refusal(address)
+        if refusal and self._refused >= REFUSED_MAX:
+            return None, refusal
+        link = self._add(address, is_outgoing=False, guid=NULL_GUID, is_secure=is_secure)
+        if refusal:
+            link.is_refused = True
+            self._refused += 1
+        return link, refusal
+
+    def _refusal(self, address: str) -> str:
+        if len(self) >= self.settings.links_max:
             return f"{self.settings.links_max} connections are open"
-        others = sum(not each.is_outgoing for each in self._by_address.get(address, ()))
+        others = sum(
+            not each.is_outgoing and not each.is_refused
+            for each in self._by_address.get(address, ())
+        )
         if others >= self.settings.links_per_peer_max:
             return f"{others} connections from there are open"
-        return self._add(address, is_outgoing=False, guid=NULL_GUID, is_secure=is_secure)
+        return ""
 
     def _add(
         self, address: str, *, is_outgoing: bool, guid: UUID, is_secure: bool, host: str = ""
@@ -92,7 +124,8 @@ class Switchboard:
     def remove(self, link: Link) -> None:
         """A connection is gone."""
         link.is_lost = True
-        self._links.pop(link.number, None)
+        if self._links.pop(link.number, None) is not None and link.is_refused:
+            self._refused -= 1
         self.dirty.pop(link, None)
         others = self._by_address.get(link.address)
         if others is not None:
@@ -101,10 +134,13 @@ class Switchboard:
                 del self._by_address[link.address]
 
     def close(self, link: Link, reason: str) -> None:
-        """A connection is to be closed, when what is to be written is."""
+        """[MS-MQQB] 3.1.5.9: a connection is to be closed, when what is to be written is."""
         if not link.closing:
             link.closing = reason
             self.dirty[link] = None
+            for queue in link.queues:
+                if queue.state is not OutgoingState.ON_HOLD:
+                    queue.state = OutgoingState.DISCONNECTING
 
     def tell(self, text: str, **fields: Fact) -> None:
         """Something happened that people may want to know."""

@@ -227,7 +227,8 @@ class Linking:
     def made(self, protocol: LinkProtocol, link: Link) -> None:
         """A connection that was asked for is there."""
         self._protocols[link] = protocol
-        self._feed(lambda: self.exchange.connected(link, self._loop.time()))
+        pinged = self.exchange.settings.ping
+        self._feed(lambda: self.exchange.connected(link, self._loop.time(), pinged=pinged))
 
     def receive(self, link: Link, data: bytes) -> None:
         """Bytes came."""

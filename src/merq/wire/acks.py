@@ -123,8 +123,7 @@ def recognise(message: UserMessage, reader: Reader) -> UserMessage | OrderAck | 
     """[MS-MQQB] 3.1.5.1.1: the acknowledgment that a user message is, or the message itself."""
     properties = message.message_properties_header
     if (
-        message.base_header.flags.pack()
-        or message.user_header.fields.flags.pack() & ~_ACK_FLAGS
+        not has_ack_flags(message.base_header.flags.pack(), message.user_header.fields.flags.pack())
         or properties.label != ORDER_ACK_LABEL
         or not _to_order_queue(message.user_header)
     ):
@@ -139,6 +138,11 @@ def recognise(message: UserMessage, reader: Reader) -> UserMessage | OrderAck | 
             message=message, body=_body(FinalAckBody, "final_ack_body", message, reader)
         )
     return message
+
+
+def has_ack_flags(base_flags: int, user_flags: int) -> bool:
+    """[MS-MQQB] 2.2.4, 2.2.5: whether no flag is set that an acknowledgment must not have."""
+    return not base_flags and not user_flags & ~_ACK_FLAGS
 
 
 def _to_order_queue(user: UserHeader) -> bool:
@@ -189,8 +193,9 @@ def _message(
 def _body(form: type[_L], name: str, message: UserMessage, reader: Reader) -> _L:
     """The body as a structure of its own, shown to the trace where it lies in the packet."""
     properties = message.message_properties_header
-    # Nothing follows the properties of an acknowledgment, so the body is found from the end.
-    start = reader.end - len(properties.padding) - len(properties.message_body)
+    # No header follows the properties of an acknowledgment, so the body is found from the end.
+    behind = len(properties.padding) + len(message.trailing)
+    start = reader.end - behind - len(properties.message_body)
     if len(properties.body) != ACK_BODY_SIZE:
         reason = f"{len(properties.body)} bytes where {ACK_BODY_SIZE} belong"
         raise reader.fail(reason, "message_properties_header.message_body", offset=start)

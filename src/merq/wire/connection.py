@@ -31,6 +31,12 @@ CONNECTION_PARAMETERS = 3
 RESPONSE_FILL = 0x5A
 """[MS-MQQB] 2.2.3.1: fills a response's padding; Windows sets BaseHeader.Reserved to it too."""
 
+MERQ_REQUEST_PADDING = b"Merq".ljust(512, bytes([RESPONSE_FILL]))
+"""The padding of our requests, where [MS-MQQB] 2.2.3.1 allows anything: another Merq knows us."""
+
+MERQ_RESPONSE_RESERVED = 0x4D
+"""BaseHeader.Reserved of our answer to another Merq; [MS-MQMQ] 2.2.19.1 allows any value."""
+
 
 @bit_field("MS-MQQB 2.2.1", width=16)
 class InternalFlags(BitField):
@@ -53,10 +59,14 @@ class InternalHeader(Layout):
 
 @layout("MS-MQQB 2.2.2.1", size=12)
 class ConnectionParametersHeader(Layout):
-    """[MS-MQQB] 2.2.2.1: how long to wait for acknowledgments, and how many to leave open."""
+    """[MS-MQQB] 2.2.2.1: how long to wait for acknowledgments, and how many to leave open.
 
-    recoverable_ack_timeout: int = number(4, low=0x000001F4, high=0x0001D4C0)
-    ack_timeout: int = number(4, low=0x00004E20, high=0x0001D4C0)
+    The times have ranges there. A registry key of Windows takes AckTimeout out of its own, so
+    sessions bring them back into range, and nothing is refused here.
+    """
+
+    recoverable_ack_timeout: int = number(4)
+    ack_timeout: int = number(4)
     reserved: int = spare(2, default=0)
     window_size: int = number(2)
 

@@ -40,6 +40,11 @@ class UserMessage:
 
     The order of the optional headers is the document's; any other order is malformed. SRMPEnvelope
     and CompoundMessage are there if and only if the message came by HTTP.
+
+    Attributes:
+        trailing: Bytes that PacketSize counts behind the last header that the flags announce. They
+            mean nothing to us and are carried along: a message that was refused for them would
+            stay in its sender's queue, and hold up all behind it.
     """
 
     base_header: BaseHeader
@@ -52,6 +57,7 @@ class UserMessage:
     compound_message_header: CompoundMessageHeader | None = None
     soap_header: SoapHeader | None = None
     multi_queue_format_header: MultiQueueFormatHeader | None = None
+    trailing: bytes = b""
     session_header: SessionHeader | None = None
 
     def pack(self) -> bytes:
@@ -78,7 +84,7 @@ class UserMessage:
                 raise WireError(f"the header is {state}", field=name)
         if problem := tracing_problem(base):
             raise WireError(problem, field="BaseHeader.flags")
-        data = base.pack() + b"".join(part.pack() for part in self._parts())
+        data = base.pack() + b"".join(part.pack() for part in self._parts()) + self.trailing
         if base.packet_size != len(data):
             raise WireError(
                 f"PacketSize is {base.packet_size}, the packet has {len(data)} bytes",
@@ -107,6 +113,7 @@ class UserMessage:
     def measured(self) -> Self:
         """The same message with PacketSize set to what its headers amount to."""
         size = BaseHeader.SIZE + sum(len(part.pack()) for part in self._parts())
+        size += len(self.trailing)
         if size > PACKET_SIZE_MAX:
             raise WireError(
                 f"the packet would have {size} bytes, at most {PACKET_SIZE_MAX} may travel",
@@ -161,8 +168,8 @@ class UserMessage:
                     MultiQueueFormatHeader,
                     "multi_queue_format_header",
                 ),
+                "trailing": reader.raw(reader.remaining, "trailing") if reader.remaining else b"",
             }
-            reader.finish()
         session = _optional(reader, base.flags.session_header, SessionHeader, "session_header")
         return cls(base_header=base, user_header=user, session_header=session, **message)
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from merq.engine.arriving import Arrival, Arrived
 from merq.engine.queue import Queue
-from merq.engine.transfer import Departure, Transfer
+from merq.engine.transfer import Departure, RemoteQueueManager, Transfer
 from merq.model.message_class import MessageClass
 from merq.model.names import PrivateName
 from merq.wire.build import Outline, TransactionPlace, build_packet
@@ -17,9 +17,12 @@ from unit.engine.engine_world import GUID, START, World
 THERE = UUID("99999999-8888-7777-6666-555555555555")
 ELSEWHERE = UUID("77777777-0000-0000-0000-000000000007")
 ADDRESS = "10.0.0.9"
+RECEIVER = RemoteQueueManager(THERE.bytes_le, (ADDRESS,))
+"""Who is at the other end of the session."""
+
 ADMIN = r"TCP:10.0.0.9\private$\admin"
 SEQUENCE = 5 << 32 | 1
-ORDER_QUEUE = r"DIRECT=TCP:10.0.0.9\PRIVATE$\order_queue$"
+ORDER_QUEUE = rf"PRIVATE={THERE}\00000004"
 REMOTE = r"DIRECT=TCP:10.0.0.9\private$\orders"
 
 
@@ -51,9 +54,9 @@ def foreign(destination: object, ordinal: int = 1, **fields: object) -> bytes:
     )
 
 
-def arrive(world: World, *packets: bytes, address: str = ADDRESS) -> Arrived:
+def arrive(world: World, *packets: bytes, address: str = ADDRESS, guid: UUID = THERE) -> Arrived:
     """Messages come together; what follows from that happens."""
-    arrivals = [Arrival(MessageView(packet), address) for packet in packets]
+    arrivals = [Arrival(MessageView(packet), address, guid.bytes_le) for packet in packets]
     request = world.next_request()
     arrived = world.engine.arrivals.arrive(request, arrivals)
     world.perform()
@@ -91,9 +94,14 @@ def transfer(world: World, name: str = REMOTE) -> Transfer:
 
 
 def depart(world: World, name: str = REMOTE, most: int = 1000) -> list[Departure]:
-    """The next messages leave."""
-    found = world.engine.departures.next(outgoing(world, name), most, 1 << 30)
+    """The next messages leave; whom they are transmitted to is written before that."""
+    queue, known = outgoing(world, name), transfer(world, name).remote
+    found = world.engine.departures.next(queue, most, 1 << 30, RECEIVER)
     world.perform()
+    world.sync()
+    if transfer(world, name).remote is not known:
+        found += world.engine.departures.next(queue, most - len(found), 1 << 30, RECEIVER)
+        world.perform()
     return found
 
 

@@ -98,7 +98,9 @@ def test_recoverable_messages_are_on_the_disk_before_the_answer(world: World) ->
     world.durable_at_once = False
     request = world.next_request()
     views = [MessageView(foreign("q", 1, recoverable=True)), MessageView(foreign("q", 2))]
-    world.engine.arrivals.arrive(request, [Arrival(view, ADDRESS) for view in views])
+    world.engine.arrivals.arrive(
+        request, [Arrival(view, ADDRESS, THERE.bytes_le) for view in views]
+    )
     world.perform()
     assert not world.answered(request)
     assert world.bodies(number) == []
@@ -259,7 +261,7 @@ def test_a_sequence_may_be_acknowledged_as_far_as_it_is_durable(world: World) ->
     world.durable_at_once = False
     views = [MessageView(foreign("tx", n, transaction=place(n))) for n in (1, 2)]
     arrived = world.engine.arrivals.arrive(
-        world.next_request(), [Arrival(view, ADDRESS) for view in views]
+        world.next_request(), [Arrival(view, ADDRESS, THERE.bytes_le) for view in views]
     )
     (incoming,) = arrived.sequences
     world.perform()
@@ -283,7 +285,7 @@ def test_when_the_store_is_full_nothing_has_happened_and_it_can_come_again(world
     ]
     world.full = 1
     request = world.next_request()
-    arrivals = [Arrival(MessageView(packet), ADDRESS) for packet in packets]
+    arrivals = [Arrival(MessageView(packet), ADDRESS, THERE.bytes_le) for packet in packets]
     assert world.engine.arrivals.arrive(request, arrivals).taken == 3
     world.perform()
     assert isinstance(world.answers[request], MessageQueueError)

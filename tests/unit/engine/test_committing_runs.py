@@ -16,7 +16,7 @@ from merq.model.message_class import MessageClass
 from merq.model.selecting import ByLookup
 from merq.wire.view import MessageView
 from unit.engine.engine_world import GUID, START, World
-from unit.engine.foreign_world import outgoing
+from unit.engine.foreign_world import depart, outgoing
 
 pytestmark = pytest.mark.spec("MS-MQDMPR 3.1.4.4", "MS-MQQB 3.1.1.5")
 
@@ -286,8 +286,7 @@ def test_numbers_of_a_commit_that_failed_are_missing_and_nothing_waits_for_them(
             world.send_to(name, transaction, body=body)
         world.full = fails
         world.commit(transaction)
-    queue = outgoing(world, name)
-    leaving = world.engine.departures.next(queue, 10, 1 << 20)
+    leaving = depart(world, name)
     views = [MessageView(each.packet) for each in leaving]
     assert [view.body for view in views] == [b"a", b"d", b"e"]
     places = [view.tx_place for view in views]

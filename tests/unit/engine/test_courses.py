@@ -191,7 +191,9 @@ def seen(world: World) -> object:
 def arrive_from_many(world: World, packets: list[tuple[bytes, str]]) -> Arrived:
     """Messages come together, though from several addresses."""
     request = world.next_request()
-    arrivals = [Arrival(MessageView(packet), address) for packet, address in packets]
+    arrivals = [
+        Arrival(MessageView(packet), address, THERE.bytes_le) for packet, address in packets
+    ]
     arrived = world.engine.arrivals.arrive(request, arrivals)
     world.perform()
     assert world.answers[request] == arrived.taken
@@ -292,7 +294,9 @@ def test_messages_that_are_alike_come_as_one_step() -> None:
     sender = Sender()
     lifetimes: tuple[dict[str, object], ...] = ({}, {"time_to_be_received": 9})
     comings = [replace(PLAIN, fields=lifetimes[row % 2]) for row in range(50)]
-    arrivals = [Arrival(MessageView(sender.packet(each)), ADDRESS) for each in comings]
+    arrivals = [
+        Arrival(MessageView(sender.packet(each)), ADDRESS, THERE.bytes_le) for each in comings
+    ]
     world.engine.arrivals.arrive(world.next_request(), arrivals)
     (change,) = world.engine.take_effects()
     assert isinstance(change, Change)

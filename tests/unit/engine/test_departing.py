@@ -16,6 +16,7 @@ from unit.engine.engine_world import START, World, refused
 from unit.engine.foreign_world import (
     ELSEWHERE,
     ORDER_QUEUE,
+    RECEIVER,
     REMOTE,
     SEQUENCE,
     arrive,
@@ -79,9 +80,9 @@ def test_no_more_leave_than_there_is_room_for_but_one_always(world: World) -> No
     for number in range(5):
         world.send_to(REMOTE, body=b"%d" % number)
     departures, queue = world.engine.departures, outgoing(world)
-    assert bodies(departures.next(queue, 2, 1 << 20)) == [b"0", b"1"]
-    assert bodies(departures.next(queue, 100, 1)) == [b"2"]
-    assert bodies(departures.next(queue, 100, 1 << 20)) == [b"3", b"4"]
+    assert bodies(departures.next(queue, 2, 1 << 20, RECEIVER)) == [b"0", b"1"]
+    assert bodies(departures.next(queue, 100, 1, RECEIVER)) == [b"2"]
+    assert bodies(departures.next(queue, 100, 1 << 20, RECEIVER)) == [b"3", b"4"]
 
 
 @pytest.mark.spec("MS-MQQB 3.1.3.2", "MS-MQQB 3.1.5.9")
@@ -261,7 +262,7 @@ def test_nothing_overtakes_what_is_being_given_up(world: World, is_full: bool) -
     commit(world, b"a", time_to_reach_queue=5)
     commit(world, b"b")
     world.engine.tick(world.now + 6)
-    going = world.engine.departures.next(outgoing(world), 10, 1 << 30)
+    going = world.engine.departures.next(outgoing(world), 10, 1 << 30, RECEIVER)
     assert going == [], "it is not gone yet, and may have to stay"
     world.full = 1 if is_full else 0
     world.perform()

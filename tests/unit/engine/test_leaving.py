@@ -11,7 +11,7 @@ from merq.engine.departing import Departures
 from merq.engine.limits import Limits
 from merq.engine.notices import DEAD_XACT_NUMBER
 from merq.engine.queue import Queue
-from merq.engine.transfer import Departure
+from merq.engine.transfer import Departure, RemoteQueueManager
 from merq.host import Host, HostSettings
 from merq.model.message_class import MessageClass
 from merq.model.names import parse_direct_name
@@ -24,6 +24,7 @@ from merq.wire.view import MessageView
 
 START = 1_700_000_000
 THERE = r"TCP:10.0.0.2\private$\q"
+RECEIVER = RemoteQueueManager(UUID(int=9).bytes_le, ("10.0.0.2", "10.0.0.3"))
 SMALL = HostSettings(
     log=LogSettings(segment_size=8192, reserve_step=1024), ballast_bytes=0, checkpoint_bytes=1 << 20
 )
@@ -61,7 +62,9 @@ class Sender:
         self.host.settle()
 
     def next(self) -> list[Departure]:
-        return self.departures.next(self.queue, 100, 1 << 20)
+        found = self.departures.next(self.queue, 100, 1 << 20, RECEIVER)
+        self.host.settle()
+        return found + self.departures.next(self.queue, 100, 1 << 20, RECEIVER)
 
     def labels(self) -> list[str]:
         return [MessageView(each.packet).label for each in self.next()]
@@ -69,14 +72,14 @@ class Sender:
     def acknowledge_order(self, departure: Departure) -> None:
         change = Change()
         view = MessageView(departure.packet)
-        self.departures.ordered(change, view.tx_sequence_id, view.tx_sequence_number)
+        self.departures.ordered(change, view.tx_sequence_id, view.tx_sequence_number, RECEIVER)
         self.engine.state.submit(change)
         self.host.settle()
 
     def finish(self, departure: Departure, reason: int = RECEIVED) -> None:
         change = Change()
         view = MessageView(departure.packet)
-        self.departures.finished(change, view.tx_sequence_id, view.message_id, reason)
+        self.departures.finished(change, view.tx_sequence_id, view.message_id, reason, RECEIVER)
         self.engine.state.submit(change)
         self.host.settle()
 
@@ -199,7 +202,10 @@ def test_after_a_restart_a_final_ack_ends_the_copy_that_it_speaks_of() -> None:
     first.engine.transactions.commit(2, transaction)
     first.host.settle()
     queues = first.engine.outgoing_queues()
-    going = {each.number: first.departures.next(each, 1, 1)[0] for each in queues}
+    for each in queues:
+        assert first.departures.next(each, 1, 1, RECEIVER) == [], "the disk does not know it yet"
+    first.host.settle()
+    going = {each.number: first.departures.next(each, 1, 1, RECEIVER)[0] for each in queues}
     for number, departure in going.items():
         again = Sender(first.disk.snapshot())
         again.finish(departure)

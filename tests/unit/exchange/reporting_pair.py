@@ -63,7 +63,7 @@ class Side:
         self.exchange.go_on(now)
         for _ in range(TURNS_MAX):
             answers = self.host.settle()
-            if not answers:
+            if not answers and not self.engine.state.outbound:
                 return
             for each in answers:
                 if self.exchange.is_ours(each):

@@ -329,7 +329,9 @@ def test_only_so_many_connections_are_made() -> None:
     town.run()
     assert sender.history(name) == ["ConnectionLimitReached"]
     assert state(sender, name) is OutgoingState.DISCONNECTED
-    assert sender.exchange.accepted(THREE, town.now) is None
+    refused = sender.exchange.accepted(THREE, town.now)
+    assert refused is not None
+    assert refused.is_refused
     assert "a connection was refused" in [text for text, _ in sender.exchange.take_told()]
     assert len(sender.exchange) == 1
     assert receiver.bodies(QUEUE) == [b"a"]
@@ -341,11 +343,15 @@ def test_only_so_many_connections_are_made() -> None:
 def test_one_address_may_have_only_so_many_connections() -> None:
     receiver = manager(TWO, changed(links_per_peer_max=2))
     links = [receiver.exchange.accepted(ONE, 0.0) for _ in range(3)]
-    assert [link is None for link in links] == [False, False, True]
-    assert receiver.exchange.accepted(THREE, 0.0) is not None
+    assert [link is not None and link.is_refused for link in links] == [False, False, True]
+    other = receiver.exchange.accepted(THREE, 0.0)
+    assert other is not None
+    assert not other.is_refused
     assert links[0] is not None
     receiver.exchange.lost(links[0], "gone", 0.0)
-    assert receiver.exchange.accepted(ONE, 0.0) is not None
+    again = receiver.exchange.accepted(ONE, 0.0)
+    assert again is not None
+    assert not again.is_refused
 
 
 # The end.

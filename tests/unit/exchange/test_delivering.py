@@ -42,7 +42,9 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
 @pytest.mark.spec("MS-MQQB 3.1.7.1", "MS-MQQB 3.1.5.5", "MS-MQQB 3.1.1.6.1")
 @pytest.mark.spec("MS-MQQB 3.1.7.1.1", "MS-MQQB 3.1.7.1.6", "MS-MQQB 3.1.7.10", "MS-MQQB 3.1.7.16")
 def test_everything_arrives_in_order_through_any_window(window: int) -> None:
-    town, sender, receiver = pair(changed(session=SessionSettings(window=window)))
+    town, sender, receiver = pair(
+        changed(session=SessionSettings(window=window, merq_window=window))
+    )
     sender.send(PLAIN, *numbered(100), recoverable=True)
     sender.send(PLAIN, *numbered(100, 100))
     sender.commit(ORDERED, *numbered(100))
@@ -125,7 +127,10 @@ def test_cuts_and_kills_neither_lose_nor_double_anything(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - the same story every time
     window = chance.choice([2, 8, 64])
     settings = changed(
-        session=SessionSettings(window=window), retry_s=0.3, resend_s=(1.0, 2.0), order_ack_s=0.2
+        session=SessionSettings(window=window, merq_window=window),
+        retry_s=0.3,
+        resend_s=(1.0, 2.0),
+        order_ack_s=0.2,
     )
     town, sender, receiver = pair(settings)
     sent = 0

@@ -63,7 +63,7 @@ def test_a_pause_asks_the_other_side_to_go_slowly() -> None:
     before = session.room
     sender.host.engine.pause(sender.outgoing(PLAIN).number)
     town.run()
-    assert (before, session.room) == (SessionSettings().window, 1)
+    assert (before, session.room) == (SessionSettings().merq_window, 1)
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.14", "MS-MQDMPR 3.1.4.15")
@@ -105,7 +105,7 @@ def test_what_was_under_way_when_a_held_queue_lost_its_session_goes_again_when_r
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1", "MS-MQQB 3.1.1.6.1")
 def test_a_sender_stops_at_the_window() -> None:
-    town, sender, _ = pair(changed(session=SessionSettings(window=10)))
+    town, sender, _ = pair(changed(session=SessionSettings(window=10, merq_window=10)))
     sender.send(PLAIN, b"a")
     town.run()
     town.deaf.add(TWO)
@@ -133,7 +133,7 @@ def test_a_sender_stops_when_what_is_unwritten_is_too_much() -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1")
 def test_queues_that_share_a_session_take_turns() -> None:
-    town, sender, receiver = pair(changed(session=SessionSettings(window=256)))
+    town, sender, receiver = pair(changed(session=SessionSettings(window=256, merq_window=256)))
     receiver.create("other")
     town.down.add(TWO)
     sender.send(PLAIN, *[b"x"] * 1000)

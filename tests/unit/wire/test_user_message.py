@@ -219,15 +219,6 @@ def test_a_session_header_on_a_message_is_not_counted(size: int) -> None:
             base(120, "0301") + SMALLEST[len(base(120)) :], 2, "base_header.flags", id="TR, no DH"
         ),
         pytest.param(
-            base(124) + user(0x00200000) + properties("00000000"), 120, "", id="bytes left over"
-        ),
-        pytest.param(
-            base(136) + user(0x00200000) + properties() + SESSION,
-            120,
-            "",
-            id="a SessionHeader that no flag announces",
-        ),
-        pytest.param(
             base(120, "1300") + user(0x00200000) + properties() + SESSION[:-9] + "0000 0000",
             132,
             "session_header.window_size",
@@ -274,6 +265,22 @@ def test_a_message_that_contradicts_its_flags_is_refused(
     with pytest.raises(WireError) as caught:
         parse(bytes.fromhex(data))
     assert (caught.value.offset, caught.value.field) == (offset, field)
+
+
+@pytest.mark.spec("MS-MQMQ 2.2.20")
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(base(124) + user(0x00200000) + properties("deadbeef"), id="four bytes"),
+        pytest.param(base(136) + user(0x00200000) + properties() + SESSION, id="a SessionHeader"),
+    ],
+)
+def test_bytes_that_no_flag_announces_are_carried_along(data: str) -> None:
+    packet = bytes.fromhex(data)
+    message = UserMessage.parse(packet)
+    assert message.trailing == packet[120:]
+    assert message.pack() == message.measured().pack() == packet
+    assert MessageView(packet).body == message.message_properties_header.body
 
 
 @pytest.mark.spec("MS-MQMQ 2.2.20", "MS-MQRR 2.2.5.1.1", "MS-MQRR 2.2.5.1.2")

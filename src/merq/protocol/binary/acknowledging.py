@@ -197,10 +197,13 @@ class Received:
     def mismatch(self, header: SessionHeaderFields, *, is_recoverable: bool | None) -> str:
         """[MS-MQQB] 3.1.5.5.5: what is wrong if the other side has sent another number than came.
 
-        The document counts the message that a header travels on; whether the recoverable count has
-        it already is not clear there, so both are taken.
+        Whether the counts have the message that a header travels on already is not clear in the
+        document, so both are taken.
         """
-        if header.sent != self.count & _MASK:
+        total = {self.count & _MASK}
+        if is_recoverable is not None:
+            total.add(self.count - 1 & _MASK)
+        if header.sent not in total:
             return f"the other side has sent {header.sent} messages, {self.count & _MASK} came"
         recoverable = {self.recoverable_count & _MASK}
         if is_recoverable:

@@ -22,6 +22,8 @@ from merq.protocol.binary.settings import (
     SessionSettings,
 )
 from merq.wire.connection import (
+    MERQ_REQUEST_PADDING,
+    MERQ_RESPONSE_RESERVED,
     RESPONSE_FILL,
     ConnectionParameters,
     ConnectionParametersHeader,
@@ -79,6 +81,7 @@ class Session(Generic[_T]):
         remote_guid: Who the other side is; null until it has said so.
         is_initiator: This side has connected.
         is_direct: It was made for a direct format name, or such messages came through it.
+        window: How many messages may be without an acknowledgment, as we announce it.
         closing: Why it is closed, or is to be once its output is written; empty while it goes on.
         acknowledged: Tokens of messages that the other side has, for the caller to take.
     """
@@ -93,8 +96,22 @@ class Session(Generic[_T]):
         remote_guid: UUID = NULL_GUID,
         is_direct: bool = False,
         pinged: bool = False,
+        refusal: str = "",
     ) -> None:
+        """Begins a session.
+
+        Args:
+            own_guid: Who this side is.
+            settings: What it keeps to.
+            now: Seconds on a clock that only goes forward.
+            is_initiator: This side has connected.
+            remote_guid: Who must be at the other side; null if anybody may.
+            is_direct: It is made for a direct format name.
+            pinged: A ping was sent before it ([MS-MQQB] 3.1.5.2.2).
+            refusal: Why the other side's request is to be refused; empty if it is not.
+        """
         self._own_guid = own_guid
+        self._refusal = refusal
         self._settings = settings
         self.state = SessionState.WAITING_EC_MSG
         self.remote_guid = remote_guid
@@ -111,6 +128,7 @@ class Session(Generic[_T]):
         self._unhandled_bytes = 0
         self._ack_wait_s = settings.ack_wait_s
         self._recoverable_ack_s = 0.5
+        self.window = settings.window
         self._peer_window = settings.window
         self._is_active = False
         self._heard = False
@@ -141,6 +159,7 @@ class Session(Generic[_T]):
             server_guid=NULL_GUID if self.is_direct else self.remote_guid,
             time_stamp=_milliseconds(now),
             operating_system=OperatingSystemFlags(without_ping=not pinged, server_class=True),
+            padding=MERQ_REQUEST_PADDING,
         )
         self._output.append(EstablishConnection.of(header).pack())
         self.state = SessionState.WAITING_ECR_MSG
@@ -153,19 +172,29 @@ class Session(Generic[_T]):
         elif self.state is not SessionState.WAITING_ECR_MSG:
             self.close(f"an EstablishConnection came while the session was {self.state.value}")
         elif packet.internal_header.flags.refused:
-            self.close(f"{header.server_guid} refused the session: it is not whom we wanted")
+            self.close(
+                f"{header.server_guid} refused the session: it is not whom we wanted, or it has "
+                "too many"
+            )
         elif header.client_guid != self._own_guid:
             self.close(f"the answer is for {header.client_guid}, not for us")
         elif self.remote_guid not in (NULL_GUID, header.server_guid):
             self.close(f"{header.server_guid} answered where {self.remote_guid} was expected")
         else:
             self.remote_guid = header.server_guid
+            if packet.base_header.reserved == MERQ_RESPONSE_RESERVED:
+                self.window = self._settings.merq_window
             self._propose(header.time_stamp, now)
 
     def _answer(self, header: EstablishConnectionHeader) -> None:
         """[MS-MQQB] 3.1.5.3.1: the answer to a request; public scanners know MSMQ by its fill."""
         self.remote_guid = header.client_guid
-        is_meant = header.server_guid in (NULL_GUID, self._own_guid)
+        if header.server_guid not in (NULL_GUID, self._own_guid):
+            self._refusal = f"{header.client_guid} wanted {header.server_guid}, which is not here"
+        reserved = RESPONSE_FILL
+        if header.padding == MERQ_REQUEST_PADDING:
+            reserved = MERQ_RESPONSE_RESERVED
+            self.window = self._settings.merq_window
         answer = EstablishConnectionHeader(
             client_guid=header.client_guid,
             server_guid=self._own_guid,
@@ -175,11 +204,12 @@ class Session(Generic[_T]):
             ),
             padding=bytes([RESPONSE_FILL]) * 512,
         )
-        packet = EstablishConnection.of(answer, refused=not is_meant, base_reserved=RESPONSE_FILL)
+        refused = self._refusal != ""
+        packet = EstablishConnection.of(answer, refused=refused, base_reserved=reserved)
         self._output.append(packet.pack())
         self.state = SessionState.WAITING_CP_MSG
-        if not is_meant:
-            self.close(f"{header.client_guid} wanted {header.server_guid}, which is not here")
+        if refused:
+            self.close(self._refusal)
 
     def _propose(self, sent: int, now: float) -> None:
         """[MS-MQQB] 3.1.5.3.2: says how long to wait and how much to leave open."""
@@ -190,21 +220,31 @@ class Session(Generic[_T]):
         header = ConnectionParametersHeader(
             recoverable_ack_timeout=recoverable,
             ack_timeout=wait,
-            window_size=self._settings.window,
+            window_size=self.window,
         )
         self._output.append(ConnectionParameters.of(header).pack())
         self.state = SessionState.WAITING_CPR_MSG
 
     def _agreed(self, packet: ConnectionParameters, now: float) -> None:
-        """[MS-MQQB] 3.1.5.4, 3.1.5.4.1, 3.1.5.4.2: a proposal, or the answer to ours."""
+        """[MS-MQQB] 3.1.5.4, 3.1.5.4.1, 3.1.5.4.2: a proposal, or the answer to ours.
+
+        Times out of range are brought into it; the answer repeats them as they came.
+        """
         header = packet.header
+        if packet.internal_header.flags.refused:
+            self.close(f"{self.remote_guid} refused the session with its ConnectionParameters")
+            return
         if self.state is SessionState.WAITING_CP_MSG:
-            self._ack_wait_s = header.ack_timeout / 1000
-            self._recoverable_ack_s = header.recoverable_ack_timeout / 1000
+            wait = min(max(header.ack_timeout, ACK_TIMEOUT_MIN_MS), ACK_TIMEOUT_MAX_MS)
+            recoverable = min(
+                max(header.recoverable_ack_timeout, RECOVERABLE_ACK_MIN_MS), RECOVERABLE_ACK_MAX_MS
+            )
+            self._ack_wait_s = wait / 1000
+            self._recoverable_ack_s = recoverable / 1000
             answer = ConnectionParametersHeader(
                 recoverable_ack_timeout=header.recoverable_ack_timeout,
                 ack_timeout=header.ack_timeout,
-                window_size=self._settings.window,
+                window_size=self.window,
             )
             self._output.append(ConnectionParameters.of(answer).pack())
         elif self.state is not SessionState.WAITING_CPR_MSG:
@@ -311,13 +351,13 @@ class Session(Generic[_T]):
         received.handled += len(batch.views)
         received.persisted += batch.recoverable
         # [MS-MQQB] 3.1.1.6.1, 3.1.5.8.7: by time, or by how much waits for it.
-        limit = max(min(self._settings.window, self._peer_window) // 2, 1)
+        limit = max(min(self.window, self._peer_window) // 2, 1)
         while self.is_open and (received.is_full or received.unacknowledged >= limit):
             self._send_ack(now)
 
     def _send_ack(self, now: float, window: int = 0) -> None:
         """[MS-MQQB] 3.1.6.4: a session acknowledgment that travels alone."""
-        header = self._received.header(self._sent, window or self._settings.window)
+        header = self._received.header(self._sent, window or self.window)
         self._output.append(_SESSION_ACK_HEAD + header)
         self._after_ack(now)
 
@@ -353,24 +393,35 @@ class Session(Generic[_T]):
         """How many messages may be sent before the next acknowledgment."""
         if not self.is_open:
             return 0
-        return min(self._settings.window, self._peer_window) - self._sent.unacknowledged
+        return min(self.window, self._peer_window) - self._sent.unacknowledged
 
     @property
     def waiting(self) -> int:
         """How many messages were sent and are not acknowledged whole."""
         return self._sent.waiting
 
-    def send(self, packet: bytes, token: _T, now: float, *, is_recoverable: bool) -> None:
-        """[MS-MQQB] 3.1.7.1.3, 3.1.7.1.6: sends a message; an acknowledgment may travel along."""
+    def send(
+        self,
+        packet: bytes,
+        token: _T,
+        now: float,
+        *,
+        is_recoverable: bool,
+        carries_ack: bool = True,
+    ) -> None:
+        """[MS-MQQB] 3.1.7.1.3, 3.1.7.1.6: sends a message; an acknowledgment may travel along.
+
+        [MS-MQQB] 2.2.4, 2.2.5: not on an OrderAck or FinalAck, in which no flag may be set.
+        """
         self._sent.add(token, is_recoverable=is_recoverable)
         self._is_active = True
         if self._ack_wait is None:
             self._ack_wait = now + self._wait_s()
             self._heard = False
-        if self._ack_send is not None and self._received.unacknowledged:
+        if carries_ack and self._ack_send is not None and self._received.unacknowledged:
             left = self._ack_send - now
             if left < (1 - _PIGGYBACK_SHARE) * self._ack_send_s:
-                header = self._received.header(self._sent, self._settings.window)
+                header = self._received.header(self._sent, self.window)
                 self._output.append(packet[:2] + bytes([packet[2] | _SESSION]) + packet[3:])
                 self._output.append(header)
                 self._after_ack(now)

@@ -8,9 +8,12 @@ from typing import Final
 STANDARD_PORT: Final = 1801
 """[MS-MQQB] 1.9: the TCP port."""
 
-WINDOW: Final = 1024
-"""How many messages may be without a session acknowledgment. Windows says 64 ([MS-MQQB] 3.1.3.2,
-note 50); either side keeps to the lower of both, so a higher one costs nothing there."""
+WINDOW: Final = 64
+"""How many messages may be without a session acknowledgment ([MS-MQQB] 3.1.3.2, note 50). Windows
+may wait for half of the window that we announce, so no more is announced than is used."""
+
+MERQ_WINDOW: Final = 1024
+"""The same between two Merqs: with 64 a distant link would stand idle."""
 
 ACK_TIMEOUT_MIN_MS: Final = 20_000
 ACK_TIMEOUT_MAX_MS: Final = 120_000
@@ -27,6 +30,7 @@ class SessionSettings:
 
     Attributes:
         window: Messages that may be without an acknowledgment, ours and the other side's.
+        merq_window: The same with another Merq.
         initialization_s: [MS-MQQB] 3.1.2.1, note 43: until a session must be open.
         cleanup_s: [MS-MQQB] 3.1.2.2, note 44: after which an idle session is closed.
         ack_wait_s: [MS-MQQB] 3.1.3.2, note 51: how long an acknowledgment is waited for.
@@ -36,6 +40,7 @@ class SessionSettings:
     """
 
     window: int = WINDOW
+    merq_window: int = MERQ_WINDOW
     initialization_s: float = 60.0
     cleanup_s: float = 300.0
     ack_wait_s: float = 20.0

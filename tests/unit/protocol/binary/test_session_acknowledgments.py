@@ -73,7 +73,7 @@ def test_transactional_messages_count_among_the_recoverable_ones() -> None:
 @pytest.mark.parametrize(("window", "count"), [(64, 32), (10, 5), (3, 1), (1, 1)])
 @pytest.mark.spec("MS-MQQB 3.1.1.6.1")
 def test_half_a_window_of_messages_does_not_wait_for_the_timer(window: int, count: int) -> None:
-    session = opened(SessionSettings(window=window))
+    session = opened(SessionSettings(window=window, merq_window=window))
     give(session, [message()] * (count - 1))
     assert acks(session) == []
     give(session, [message()])
@@ -84,7 +84,7 @@ def test_half_a_window_of_messages_does_not_wait_for_the_timer(window: int, coun
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.7")
 def test_as_many_recoverable_messages_as_the_bit_field_has_do_not_wait_either() -> None:
-    session = opened(SessionSettings(window=1000))
+    session = opened(SessionSettings(window=1000, merq_window=1000))
     give(session, [message(recoverable=True)] * 31)
     assert acks(session) == []
     give(session, [message(recoverable=True)])
@@ -146,7 +146,15 @@ def test_whether_a_recoverable_message_counts_in_its_own_header_does_not_matter(
     assert not session.closing
 
 
-@pytest.mark.parametrize("counts", [(0, 0), (2, 0), (1, 1)])
+@pytest.mark.parametrize("sent", [0, 1])
+@pytest.mark.spec("MS-MQQB 3.1.5.5.5", "MS-MQQB 3.1.5.8.4", "MS-MQMQ 2.2.20.4")
+def test_whether_a_message_counts_in_its_own_header_does_not_matter(sent: int) -> None:
+    session = opened()
+    session.receive_data(with_header(message(), session_header(sent=sent)), 0.0)
+    assert not session.closing
+
+
+@pytest.mark.parametrize("counts", [(0xFFFF, 0), (2, 0), (1, 1)])
 @pytest.mark.spec("MS-MQQB 3.1.5.5.5", "MS-MQMQ 2.2.20.4")
 def test_a_message_whose_header_counts_wrong_is_taken_and_the_session_ends(
     counts: tuple[int, int],
@@ -189,7 +197,7 @@ def test_an_acknowledgment_travels_along_in_the_last_quarter_of_its_time(
     assert header.recoverable_msg_ack_flags == recoverable
     assert header.user_msg_sequence_number == 1, "the message itself is counted"
     assert header.recoverable_msg_seq_number == 1
-    assert header.window_size == SessionSettings().window
+    assert header.window_size == SessionSettings().merq_window
     session.tick(60.0)
     assert output(session) == b"", "it was said once"
 
@@ -210,7 +218,7 @@ def test_nothing_travels_along_when_there_is_nothing_to_say() -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1", "MS-MQQB 3.1.7.1.3", "MS-MQQB 3.1.1.6.1")
 def test_a_full_window_has_no_room_until_it_is_acknowledged() -> None:
-    first, _ = joined(SessionSettings(window=3))
+    first, _ = joined(SessionSettings(window=3, merq_window=3))
     for token in range(3):
         assert first.room == 3 - token
         first.send(message(), token, 0.0, is_recoverable=token == 1)
@@ -223,7 +231,7 @@ def test_a_full_window_has_no_room_until_it_is_acknowledged() -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.5.5")
 def test_the_other_side_may_change_its_window_with_every_acknowledgment() -> None:
-    first, _ = joined(SessionSettings(window=50))
+    first, _ = joined(SessionSettings(window=50, merq_window=50))
     first.receive_data(acknowledgment(window=1), 0.0)
     assert first.room == 1
     first.receive_data(acknowledgment(window=20), 0.0)
@@ -279,7 +287,7 @@ def test_pausing_acknowledges_at_once_and_asks_the_other_side_to_go_slowly() -> 
     assert header.window_size == 1
     second.tick(100.0)
     assert acks(second) == [], "all was said, and the timer is stopped"
-    assert first.room == SessionSettings().window
+    assert first.room == SessionSettings().merq_window
     first.receive_data(acknowledgment(window=1), 0.0)
     assert first.room == 1
 

@@ -230,7 +230,9 @@ def test_ten_thousand_mutated_packets_raise_nothing() -> None:
     for _ in range(MUTATIONS):
         if session.closing or chance.random() < 0.05:
             ended += bool(session.closing)
-            session = chance.choice([opened, acceptor, initiator])(SessionSettings(window=8))
+            session = chance.choice([opened, acceptor, initiator])(
+                SessionSettings(window=8, merq_window=8)
+            )
             if session.is_open and session.room:
                 session.send(message(), 1, 0.0, is_recoverable=False)
         session.receive_data(mutated(chance, chance.choice(seeds)), 0.0)

@@ -133,7 +133,7 @@ def test_a_request_for_another_queue_manager_is_refused_and_the_session_ends() -
 
 @pytest.mark.spec("MS-MQQB 3.1.5.3", "MS-MQQB 3.1.5.3.2")
 def test_an_answer_is_followed_by_a_proposal() -> None:
-    session = initiator(SessionSettings(window=77, ack_wait_s=30.0), now=10.0)
+    session = initiator(SessionSettings(window=77, merq_window=77, ack_wait_s=30.0), now=10.0)
     output(session)
     session.receive_data(establish(time_stamp=10_000), 10.1)
     packet = proposed(session)
@@ -205,7 +205,7 @@ def test_an_answer_that_is_not_ours_ends_the_session(answer: bytes, why: str) ->
 
 @pytest.mark.spec("MS-MQQB 3.1.5.4", "MS-MQQB 3.1.5.4.1")
 def test_a_proposal_is_accepted_as_it_is_but_for_our_own_window() -> None:
-    session = acceptor(SessionSettings(window=100))
+    session = acceptor(SessionSettings(window=100, merq_window=100))
     session.receive_data(establish(), 0.0)
     output(session)
     session.receive_data(parameters(recoverable=1496, wait=120_000, window=64), 0.0)
@@ -222,7 +222,7 @@ def test_a_proposal_is_accepted_as_it_is_but_for_our_own_window() -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.5.4", "MS-MQQB 3.1.5.4.2")
 def test_the_answer_to_a_proposal_opens_the_session() -> None:
-    session = initiator(SessionSettings(window=100))
+    session = initiator(SessionSettings(window=100, merq_window=100))
     session.receive_data(establish(), 0.0)
     output(session)
     session.receive_data(parameters(window=30), 0.0)
@@ -234,37 +234,46 @@ def test_the_answer_to_a_proposal_opens_the_session() -> None:
 @pytest.mark.parametrize(("own", "other", "room"), [(8, 64, 8), (64, 8, 8), (5, 0, 1)])
 @pytest.mark.spec("MS-MQQB 3.1.5.4.1", "MS-MQQB 3.1.5.4.2")
 def test_the_lower_of_both_windows_counts(own: int, other: int, room: int) -> None:
-    session = acceptor(SessionSettings(window=own))
+    session = acceptor(SessionSettings(window=own, merq_window=own))
     session.receive_data(establish() + parameters(window=other), 0.0)
     assert session.room == room
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"recoverable": 499},
-        {"recoverable": 120_001},
-        {"wait": 19_999},
-        {"wait": 120_001},
-    ],
+    ("recoverable", "wait", "acknowledged_after", "lost_after"),
+    [(0, 20_000, 0.5, 40.0), (500, 0, 0.5, 40.0), (120_001, 140_000, 60.0, 240.0)],
 )
-@pytest.mark.spec("MS-MQQB 3.1.5.4.1", "MS-MQQB 3.1.5.1.3")
-def test_a_proposal_out_of_range_ends_the_session(wrong: dict[str, int]) -> None:
+@pytest.mark.spec("MS-MQQB 3.1.5.4.1", "MS-MQQB 2.2.2.1")
+def test_a_proposal_out_of_range_is_brought_into_it_and_repeated_as_it_came(
+    recoverable: int, wait: int, acknowledged_after: float, lost_after: float
+) -> None:
     session = acceptor()
     session.receive_data(establish(), 0.0)
-    good = {"recoverable": 500, "wait": 20_000}
+    session.take_output()
     packet = bytearray(parameters())
-    packet[20:24] = (good | wrong)["recoverable"].to_bytes(4, "little")
-    packet[24:28] = (good | wrong)["wait"].to_bytes(4, "little")
+    packet[20:24] = recoverable.to_bytes(4, "little")
+    packet[24:28] = wait.to_bytes(4, "little")
     session.receive_data(bytes(packet), 0.0)
-    assert session.state is SessionState.CLOSED
-    assert "cannot be read" in session.closing
+    assert session.state is SessionState.OPEN
+    (answer,) = session.take_output()
+    assert answer[20:28] == packet[20:28]
+    session.receive_data(message(recoverable=True), 0.0)
+    session.take_arrived()
+    session.handled(0.0)
+    assert session.next_deadline() == acknowledged_after
+    session.send(message(), 1, 0.0, is_recoverable=False)
+    session.tick(lost_after - 0.01)
+    assert not session.closing
+    session.tick(lost_after)
+    assert "not acknowledged" in session.closing
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.3.2")
 @pytest.mark.spec("MS-MQQB 3.1.1.7.1")
 def test_two_sessions_come_to_terms_with_each_other() -> None:
-    first, second = joined(SessionSettings(window=9), SessionSettings(window=4))
+    first, second = joined(
+        SessionSettings(window=9, merq_window=9), SessionSettings(window=4, merq_window=4)
+    )
     assert (first.remote_guid, second.remote_guid) == (THEIRS, OURS)
     assert first.room == second.room == 4
     assert first.is_initiator

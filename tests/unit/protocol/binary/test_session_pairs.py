@@ -100,8 +100,12 @@ def test_on_any_schedule_all_arrives_in_order_and_is_acknowledged_once(seed: int
         Side(session, name)
         for session, name in zip(
             joined(
-                SessionSettings(window=windows[0], ack_wait_s=120.0, cleanup_s=1e9),
-                SessionSettings(window=windows[1], ack_wait_s=120.0, cleanup_s=1e9),
+                SessionSettings(
+                    window=windows[0], merq_window=windows[0], ack_wait_s=120.0, cleanup_s=1e9
+                ),
+                SessionSettings(
+                    window=windows[1], merq_window=windows[1], ack_wait_s=120.0, cleanup_s=1e9
+                ),
             ),
             "ab",
             strict=True,
@@ -138,7 +142,7 @@ def test_on_any_schedule_all_arrives_in_order_and_is_acknowledged_once(seed: int
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.1.6.1", "MS-MQQB 3.1.7.1")
 def test_a_window_of_one_carries_one_message_at_a_time(recoverable: bool) -> None:
-    first, second = joined(SessionSettings(window=1))
+    first, second = joined(SessionSettings(window=1, merq_window=1))
     for token in range(100):
         assert first.room == 1
         first.send(message(recoverable=recoverable), token, 0.0, is_recoverable=recoverable)
@@ -151,7 +155,7 @@ def test_a_window_of_one_carries_one_message_at_a_time(recoverable: bool) -> Non
 
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1", "MS-MQQB 3.1.1.4", "MS-MQQB 3.1.5.5.5")
 def test_a_session_goes_on_beyond_65536_messages() -> None:
-    first, second = joined(SessionSettings(window=1024))
+    first, second = joined(SessionSettings(window=1024, merq_window=1024))
     express, kept = message(b"e"), message(b"r", recoverable=True)
     done = came = 0
     batch = 350
@@ -184,7 +188,7 @@ def test_a_session_goes_on_beyond_65536_messages() -> None:
 def test_each_recoverable_message_is_acknowledged_by_exactly_one_bit(
     kinds: list[bool], lots: list[int]
 ) -> None:
-    _, session = joined(SessionSettings(window=1024))
+    _, session = joined(SessionSettings(window=1024, merq_window=1024))
     output(session)
     batches = 0
     left, now = kinds, 0.0

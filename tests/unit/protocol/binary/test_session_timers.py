@@ -216,7 +216,7 @@ def test_what_is_on_its_way_to_the_disk_is_acknowledged_when_it_is_there() -> No
 
 @pytest.mark.spec("MS-MQQB 3.1.6.4")
 def test_an_acknowledgment_has_everything_in_it() -> None:
-    session = opened(SessionSettings(window=99))
+    session = opened(SessionSettings(window=99, merq_window=99))
     give(session, [message(), message(recoverable=True), message(recoverable=True)])
     session.send(message(recoverable=True), 1, 0.0, is_recoverable=True)
     session.send(message(), 2, 0.0, is_recoverable=False)
