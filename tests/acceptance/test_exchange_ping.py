@@ -11,6 +11,7 @@ import pytest
 
 from acceptance.service_process import wait_until
 from kit.raw_peers import RawPeer
+from kit.relaying import PORT
 from kit.stations import Station, end_cleanly, new_address, outgoing_to, received, stations
 from kit.vectors import frame
 from merq.errors import WireError
@@ -21,6 +22,8 @@ from merq.wire.reader import Reader
 PING_PORT: Final = 3527
 ORDERS: Final = r".\private$\orders"
 SILENCE_S: Final = 1.0
+ESTABLISH_SIZE: Final = 572
+SE: Final = 0x100
 
 
 def ask(address: str, data: bytes, within_s: float = 10.0) -> bytes:
@@ -89,6 +92,34 @@ def test_who_asks_first_connects_only_to_whom_answers(tmp_path: Path) -> None:
                 assert received(there, "orders", 1) == ["hello"]
             end_cleanly([office])
         here.close()
+
+
+@pytest.mark.parametrize("pings", [True, False])
+@pytest.mark.spec("MS-MQQB 2.2.3.1", "MS-MQQB 3.1.5.2.3", "MS-MQQB 3.1.5.2.2")
+def test_a_request_says_whether_a_ping_was_sent_before_it(tmp_path: Path, *, pings: bool) -> None:
+    address = new_address()
+    settings = {"exchange.ping": "true" if pings else "false"}
+    with (
+        stations(tmp_path, "laptop", settings=settings) as (laptop,),
+        laptop.connect() as here,
+        socket.create_server((address, PORT)) as listening,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as answering,
+    ):
+        listening.settimeout(10.0)
+        answering.settimeout(10.0)
+        answering.bind((address, PING_PORT))
+        here.send(rf"DIRECT=TCP:{address}\private$\orders", "hello", recoverable=True)
+        if pings:
+            data, asking = answering.recvfrom(1 << 16)
+            answering.sendto(data, asking)
+        connection, _ = listening.accept()
+        with connection:
+            connection.settimeout(10.0)
+            request = b""
+            while len(request) < ESTABLISH_SIZE:
+                request += connection.recv(ESTABLISH_SIZE)
+        operating_system = int.from_bytes(request[56:58], "little")
+        assert operating_system & SE == (0 if pings else SE)
 
 
 def test_a_ping_to_nobody_does_not_keep_others_waiting(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from merq.host import HostSettings
 from merq.model.delivered import Delivered
 from merq.model.names import DirectName, FormatName, PrivateName, parse_format_name
 from merq.model.queue import QueueSettings
-from merq.protocol.binary.settings import SessionSettings
+from merq.protocol.binary.settings import WINDOW, SessionSettings
 from merq.store.log import LogSettings
 from merq.testing.managers import SimulatedMachine, SimulatedManagers
 from merq.testing.wires import STILL, Storm
@@ -99,12 +99,16 @@ class WatchedManagers:
 
     def some_settings(self) -> ExchangeSettings:
         chance = self.chance
-        session = SessionSettings(window=chance, merq_window=chance.choice((1, 2, 4, 64, 1024)))
+        window = chance.choice((1, 2, 4, 64, 1024))
+        session = SessionSettings(window=min(window, WINDOW), merq_window=window)
         if not self.is_short:
             return ExchangeSettings(session=session, forwards=self.is_chain)
         return ExchangeSettings(
             session=SessionSettings(
-                window=session.window, initialization_s=10, cleanup_s=chance.choice((5, 60, 300))
+                window=session.window,
+                merq_window=session.merq_window,
+                initialization_s=10,
+                cleanup_s=chance.choice((5, 60, 300)),
             ),
             retry_s=1.0,
             order_ack_s=chance.choice((0.05, 0.2)),

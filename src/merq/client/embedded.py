@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from secrets import token_bytes
 from threading import TIMEOUT_MAX, Condition, Lock, Thread
 from typing import Final, TypeVar
 from uuid import UUID, uuid4
@@ -16,7 +17,7 @@ from merq import __version__
 from merq.engine.changes import Answer
 from merq.engine.limits import Limits
 from merq.errors import MerqError, MessageQueueError, StoreError, StoreFailed, StoreFull
-from merq.host import Desk, Hall, Host, HostSettings, Pending
+from merq.host import SECRET_SIZE, Desk, Hall, Host, HostSettings, Pending
 from merq.hresult import HResult
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import Begin, Request
@@ -72,7 +73,7 @@ class Driver:
 
     def _start(self) -> None:
         try:
-            self._host.start(int(self._clock()), uuid4())
+            self._host.start(int(self._clock()), uuid4(), token_bytes(SECRET_SIZE))
         except BaseException:
             self._host.close()
             raise

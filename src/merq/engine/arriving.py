@@ -21,7 +21,6 @@ from merq.engine.incoming import SEQUENCES_MAX, Incoming, identity_of, pack_sequ
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
 from merq.engine.state import State
-from merq.engine.transfer import RemoteQueueManager
 from merq.errors import MessageQueueError
 from merq.model.message_class import MessageClass
 from merq.model.names import LOCAL_COMPUTER, DirectName
@@ -61,17 +60,13 @@ class Arrival(NamedTuple):
     Attributes:
         view: The packet, without the session's own part.
         address: Where it came from.
-        guid: Of the queue manager at the other end of the session, as 16 bytes.
+        remote: [MS-MQQB] 3.1.1.3.1: RemoteQMGuid of the session as 16 bytes: the last hop, which
+            need not be the sender.
     """
 
     view: MessageView
     address: str
-    guid: bytes
-
-    @property
-    def remote(self) -> RemoteQueueManager:
-        """Who has transmitted it: the last hop, not the sender."""
-        return RemoteQueueManager(self.guid, (self.address,))
+    remote: bytes
 
 
 class Arrived(NamedTuple):

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from merq.engine.claims import Claim, Range
     from merq.engine.incoming import Incoming
     from merq.engine.queue import Note, Queue
-    from merq.engine.transfer import RemoteQueueManager
     from merq.engine.work import Sending, Transaction
     from merq.model.queue import QueueProperties
 
@@ -304,9 +303,7 @@ class TransferStep:
 
     __slots__ = ("lookup_ids", "queue", "remote")
 
-    def __init__(
-        self, queue: Queue, remote: RemoteQueueManager | None, lookup_ids: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, queue: Queue, remote: bytes | None, lookup_ids: Sequence[int] = ()) -> None:
         self.queue = queue
         self.remote = remote
         self.lookup_ids = lookup_ids

@@ -16,16 +16,9 @@ from merq.engine.changes import Change, TransferStep
 from merq.engine.positions import AVAILABLE, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.state import State
-from merq.engine.transfer import (
-    ADDRESSES_MAX,
-    LANES,
-    Departure,
-    RemoteQueueManager,
-    Transfer,
-    Unordered,
-    pack_transfer,
-)
+from merq.engine.transfer import LANES, Departure, Transfer, Unordered, pack_transfer
 from merq.model.message_class import MessageClass
+from merq.model.names import PrivateName, PublicName, parse_format_name
 from merq.wire.build import with_previous
 from merq.wire.view import MessageView, sequence_place
 
@@ -84,9 +77,7 @@ class Departures:
 
     # Out.
 
-    def next(
-        self, queue: Queue, most: int, most_bytes: int, remote: RemoteQueueManager
-    ) -> list[Departure]:
+    def next(self, queue: Queue, most: int, most_bytes: int, remote: bytes) -> list[Departure]:
         """The next messages to send, in order; they are under way from now on.
 
         At least one if there is any, whatever its size. Transactional ones wait until the disk
@@ -115,7 +106,7 @@ class Departures:
         return found
 
     def _depart(
-        self, queue: Queue, transfer: Transfer, place: Place, remote: RemoteQueueManager
+        self, queue: Queue, transfer: Transfer, place: Place, remote: bytes
     ) -> Departure | None:
         """A message is on its way, or passed over; or neither, then it has to wait."""
         lookup_id = place.lookup_id
@@ -164,26 +155,20 @@ class Departures:
             lookup_id, packet, is_recoverable=True, is_ordered=True, is_traced=is_traced
         )
 
-    def _knows(self, queue: Queue, transfer: Transfer, remote: RemoteQueueManager) -> bool:
+    def _knows(self, queue: Queue, transfer: Transfer, remote: bytes) -> bool:
         """Whether the disk knows whom a queue's transactional messages are transmitted to.
 
         Otherwise it will soon: after a restart an acknowledgment must find out whose it is before
         anything is sent again.
         """
-        known = transfer.remote
-        if (
-            known is not None
-            and known.guid == remote.guid
-            and set(remote.addresses[:ADDRESSES_MAX]) <= set(known.addresses)
-        ):
+        if transfer.remote == remote:
             return True
         # What an OrderAck has changed is not to be in the log before that OrderAck is.
         if transfer.next_remote is None and not transfer.ordering:
-            new = RemoteQueueManager(remote.guid, remote.addresses[:ADDRESSES_MAX])
-            transfer.next_remote = new
+            transfer.next_remote = remote
             change = Change()
-            change.entries.append(records.transfer(pack_transfer(queue.number, transfer, new)))
-            change.steps.append(TransferStep(queue, new))
+            change.entries.append(records.transfer(pack_transfer(queue.number, transfer, remote)))
+            change.steps.append(TransferStep(queue, remote))
             self._state.submit(change)
         return False
 
@@ -296,19 +281,31 @@ class Departures:
             notices.take_all(change, queue, gone)
             self._state.submit(change)
 
-    def _is_from(self, transfer: Transfer, remote: RemoteQueueManager) -> bool:
+    def _is_from(self, queue: Queue, transfer: Transfer, remote: bytes) -> bool:
         """[MS-MQQB] 3.1.5.6, 3.1.5.7: whether an acknowledgment comes from whom we transmitted to.
 
-        It acts on the tables of its own session only, or strangers could end our messages.
+        It acts on the tables of its own session only, or strangers could end our messages. The
+        identifier decides, not the address, for a computer may answer from another of its own.
+        Who only claims the identifier would have to guess the sequence, too (`next_places`).
         """
-        if transfer.remote is not None and transfer.remote.covers(remote):
+        if remote in (transfer.remote, self._destination(queue)):
             return True
         self.ignored_acks += 1
         return False
 
-    def ordered(
-        self, change: Change, sequence_id: int, number: int, remote: RemoteQueueManager
-    ) -> Queue | None:
+    def _destination(self, queue: Queue) -> bytes | None:
+        """The queue manager that a queue's name is of, if it says; it may answer past the routers
+        that its messages went through.
+        """
+        name = parse_format_name(queue.properties.path_name)
+        found = None
+        if isinstance(name, PrivateName):
+            found = name.computer
+        elif isinstance(name, PublicName):
+            found = self._state.known_places.get(name.queue)
+        return None if found is None else found.bytes_le
+
+    def ordered(self, change: Change, sequence_id: int, number: int, remote: bytes) -> Queue | None:
         """[MS-MQQB] 3.1.5.6: an OrderAck: messages up to this number have arrived in order.
 
         Plans that they leave; gives the queue whose sequence it is, if there is one.
@@ -317,7 +314,7 @@ class Departures:
         if queue is None or queue.transfer is None:
             return None  # it is sent again, then, and acknowledged again
         transfer = queue.transfer
-        if not self._is_from(transfer, remote):
+        if not self._is_from(queue, transfer, remote):
             return None
         transfer.last_ack_time = self._state.now
         transfer.last_ack_count += 1
@@ -355,7 +352,7 @@ class Departures:
         sequence_id: int,
         message_id: bytes,
         reason: int,
-        remote: RemoteQueueManager,
+        remote: bytes,
     ) -> None:
         """[MS-MQQB] 3.1.5.7: a FinalAck: what became of one message in the end.
 
@@ -374,9 +371,8 @@ class Departures:
                 continue
             if known is None and not self._is_in(sequence_id, place):
                 continue
-            if not self._is_from(transfer, remote):
+            if not self._is_from(queue, transfer, remote):
                 return
-            transfer.awaiting_final.discard(place.lookup_id)
             self._finish(change, queue, place, reason)
             return
 

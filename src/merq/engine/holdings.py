@@ -75,6 +75,7 @@ class Holdings:
         self.sequences = Sequences()
         self.recent = Recent()
         self.last_sequence_id = 0
+        self.secret = b""  # chance for identifiers of sequences
         self.known_places: dict[UUID, UUID] = {}
         self.sends_insecure_nacks = False
         self.taken_bytes = 0
@@ -188,6 +189,7 @@ class Holdings:
         place = self._take_out(queue, lookup_id)
         queue.notes.pop(lookup_id, None)
         if queue.transfer is not None:
+            queue.transfer.awaiting_final.discard(lookup_id)
             self.outbound[queue] = None  # somebody may have held it, with all behind it
         self.taken_bytes -= place.size
         self._release(place.location, place.size)
@@ -228,6 +230,7 @@ class Holdings:
         self.taken_bytes -= size
         self._release_all(run.locations, run.sizes, size)
         if queue.transfer is not None:
+            queue.transfer.awaiting_final.difference_update(run.ids)
             self.outbound[queue] = None
         return count
 

@@ -92,8 +92,13 @@ class QueueManager:
         """Takes one record of the log when the store is opened."""
         replay(self.state, kind, data, position)
 
-    def start(self, new_guid: UUID) -> None:
-        """[MS-MQDMPR] 3.1.4.1: what was written has been read; work begins."""
+    def start(self, new_guid: UUID, secret: bytes = b"") -> None:
+        """[MS-MQDMPR] 3.1.4.1: what was written has been read; work begins.
+
+        With a `secret` of up to 64 random bytes nobody can foretell the identifiers of sequences;
+        without one they are the same every time, as tests want them.
+        """
+        self.state.secret = secret
         self.state.recent.renew(self.state.now)
         self.departures.start()
         self.administration.start(new_guid)

@@ -7,6 +7,7 @@ messages wait to be sent. How they are sent is not here.
 from __future__ import annotations
 
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Final
 from uuid import UUID
 
@@ -28,6 +29,10 @@ from merq.model.queue import OutgoingState, QueueKind, QueueProperties
 FIRST_OUTGOING_NUMBER: Final = 0x20000000
 OUTGOING_MAX: Final = 100_000
 """Destinations that messages wait for at the same time."""
+
+SEQUENCE_STEP_MAX: Final = 0xFFFFF
+"""How far two sequence identifiers of one second are apart at most: so many are given in a second
+that their high half stays a time."""
 
 PATHS_MAX: Final = 1_024
 """Names whose paths are remembered."""
@@ -113,20 +118,31 @@ def next_places(state: State, queue: Queue, staged: int, count: int) -> tuple[in
 
     A queue in which there is nothing but their `staged` bytes begins a new sequence, and so does
     every start: a folder that was restored does not know which numbers were given since, and what
-    has one of those again would be taken for a duplicate. A sequence's identifier is above all that
-    were given before, and above those of a folder that was restored since.
+    has one of those again would be taken for a duplicate.
     """
     transfer = queue.transfer
     assert transfer is not None, "only messages to others are in a sequence"
     is_idle = not queue.positions.count and queue.staged_bytes <= staged
     if is_idle or not transfer.is_own or transfer.next_number > SEQUENCE_NUMBER_MAX - count:
-        state.last_sequence_id = max(state.now << 32 | 1, state.last_sequence_id + 1)
-        transfer.sequence_id = state.last_sequence_id
+        transfer.sequence_id = state.last_sequence_id = _new_sequence_id(state)
         transfer.next_number = 1
         transfer.is_own = True
     number = transfer.next_number
     transfer.next_number += count
     return transfer.sequence_id, number
+
+
+def _new_sequence_id(state: State) -> int:
+    """[MS-MQQB] 3.1.1.5: an identifier above all that were given before.
+
+    The time is in the high half, so it is above those of a folder too that was restored since. The
+    low half cannot be foretold: who was not sent a message cannot acknowledge it.
+    """
+    last, chance = state.last_sequence_id, 1
+    if state.secret:
+        data = last.to_bytes(8, "little")
+        chance = int.from_bytes(blake2b(data, digest_size=4, key=state.secret).digest(), "little")
+    return max(state.now << 32 | chance, last + 1 + (chance & SEQUENCE_STEP_MAX))
 
 
 def pause(queue: Queue) -> None:

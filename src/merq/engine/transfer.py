@@ -23,11 +23,9 @@ HISTORY_MAX: Final = 32
 """Entries of the connection history that are kept; [MS-MQDMPR] 3.1.1.3 sets no limit."""
 
 
-ADDRESSES_MAX: Final = 16
-"""Addresses of a destination from which acknowledgments are taken."""
-
-_TRANSFER: Final = struct.Struct("<IIQ16s")
+_TRANSFER: Final = struct.Struct("<I4xQ16s")
 _STRAY: Final = struct.Struct("<Q")
+_NOBODY: Final = bytes(16)
 
 
 class Departure(NamedTuple):
@@ -44,26 +42,6 @@ class Departure(NamedTuple):
     is_recoverable: bool
     is_ordered: bool
     is_traced: bool
-
-
-class RemoteQueueManager(NamedTuple):
-    """[MS-MQQB] 3.1.1.3.1: the other end of a session, RemoteQMGuid and RemoteQMAddress.
-
-    Attributes:
-        guid: Its identifier as 16 bytes, as it said in the session.
-        addresses: Where it is. A session has one; for a destination these are all addresses that
-            the name service gave, so that a computer with several may answer from any of them.
-    """
-
-    guid: bytes
-    addresses: tuple[str, ...]
-
-    def covers(self, other: RemoteQueueManager) -> bool:
-        """Whether a session with `other` is a session with this queue manager.
-
-        Both the identifier and the address must agree: anybody may claim an identifier.
-        """
-        return self.guid == other.guid and any(each in self.addresses for each in other.addresses)
 
 
 class Unordered(NamedTuple):
@@ -108,8 +86,9 @@ class Transfer:
         ordered_up_to: The last message that was acknowledged in order.
         ordering: How many OrderAcks came whose effect is not on the disk yet.
         unsettled: Messages that an OrderAck named, and that could not be written to the disk.
-        remote: Whom transactional messages are transmitted to, as the disk has it; None before the
-            first. Acknowledgments end to end count only if they come from there.
+        remote: [MS-MQQB] 3.1.1.3.1: RemoteQMGuid, 16 bytes, of the queue manager that transactional
+            messages are transmitted to, as the disk has it; None before the first. Acknowledgments
+            end to end count only if they come through a session with it.
         next_remote: Whom `remote` will be when that is on the disk; None if nothing is under way.
         strays: Messages that are to be sent again although later ones were acknowledged in order:
             they are not part of our sequence, or their leaving could not be written.
@@ -160,8 +139,8 @@ class Transfer:
         self.ordered_up_to = self.sent_up_to[-1]
         self.ordering = 0
         self.unsettled: set[int] = set()
-        self.remote: RemoteQueueManager | None = None
-        self.next_remote: RemoteQueueManager | None = None
+        self.remote: bytes | None = None
+        self.next_remote: bytes | None = None
         self.strays: set[int] = set()
         self.previous = (0, 0)
         self.last_ack = (0, 0)
@@ -215,23 +194,18 @@ class Transfer:
         )
 
 
-def pack_transfer(queue: int, transfer: Transfer, remote: RemoteQueueManager | None) -> bytes:
+def pack_transfer(queue: int, transfer: Transfer, remote: bytes | None) -> bytes:
     """What the log keeps of an outgoing queue: whom it sends to, and how far that one has got.
 
     Strays are in it as far as they lie before that place: they wait for no FinalAck.
     """
     strays = [each for each in transfer.strays if each <= transfer.ordered_up_to]
-    guid, addresses = (bytes(16), ()) if remote is None else remote
-    head = _TRANSFER.pack(queue, len(strays), transfer.ordered_up_to, guid)
-    text = " ".join(addresses).encode("ascii", "replace")
-    return head + b"".join(map(_STRAY.pack, strays)) + text
+    head = _TRANSFER.pack(queue, transfer.ordered_up_to, remote or _NOBODY)
+    return head + b"".join(map(_STRAY.pack, strays))
 
 
-def unpack_transfer(data: bytes) -> tuple[int, int, list[int], RemoteQueueManager | None]:
+def unpack_transfer(data: bytes) -> tuple[int, int, list[int], bytes | None]:
     """Queue, last message acknowledged in order, strays and remote of `pack_transfer`."""
-    queue, count, ordered_up_to, guid = _TRANSFER.unpack_from(data)
-    at = _TRANSFER.size + count * _STRAY.size
-    strays = [each for (each,) in _STRAY.iter_unpack(data[_TRANSFER.size : at])]
-    addresses = tuple(data[at:].decode("ascii").split())
-    remote = RemoteQueueManager(guid, addresses) if addresses else None
-    return queue, ordered_up_to, strays, remote
+    queue, ordered_up_to, remote = _TRANSFER.unpack_from(data)
+    strays = [each for (each,) in _STRAY.iter_unpack(data[_TRANSFER.size :])]
+    return queue, ordered_up_to, strays, None if remote == _NOBODY else remote

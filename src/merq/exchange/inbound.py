@@ -100,8 +100,7 @@ class Inbound:
                 "acknowledgments were ignored",
                 peer=peers,
                 count=count,
-                reason="the messages that they name were sent to another queue manager, or to "
-                "another address",
+                reason="the messages that they name were sent to another queue manager",
             )
 
     def _refuse(self, sizes: list[tuple[Link, int]], count: int, reason: str) -> None:

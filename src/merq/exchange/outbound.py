@@ -9,7 +9,6 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine.queue import Queue
-from merq.engine.transfer import RemoteQueueManager
 from merq.exchange.lines import Line
 from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
 from merq.exchange.routes import NULL_GUID, Route, is_address, is_ours, route
@@ -122,13 +121,14 @@ class Outbound:
     def _route(self, line: Line) -> Route | None:
         """[MS-MQQB] 3.1.7.4: where to connect; None if that is not known.
 
-        Acknowledgments end to end go to where the messages came from, unless the settings know
-        better: a session of somebody else who claims the same identifier does not lead them astray.
+        Acknowledgments end to end of messages with direct names go to where those came from: no
+        hop passes them on, and a session of somebody else who claims the same identifier does not
+        lead them astray.
         """
         peers, name = self._board.peers, line.name
         if line.is_order_queue and isinstance(name, PrivateName):
             address = self._state.sequences.address_of(name.computer.bytes_le)
-            if address and not peers.is_set(name.computer) and address not in self._state.aliases:
+            if address and address not in self._state.aliases:
                 return Route(address, name.computer, name.computer, peers.is_secure(address))
         return route(name, peers, self._places())
 
@@ -168,7 +168,7 @@ class Outbound:
         known = line.transfer.remote
         guid = line.guid
         if guid == NULL_GUID and known is not None:
-            guid = UUID(bytes_le=known.guid)  # others may have connected from the same address
+            guid = UUID(bytes_le=known)  # others may have connected from the same address
         for address in addresses:
             link = self._board.find(address, guid, is_secure=line.is_secure)
             if link is not None:
@@ -294,8 +294,7 @@ class Outbound:
         queue = line.queue
         session = link.session
         assert session is not None, "an open link has one"
-        hops = [each for each in line.hops if each != link.address]
-        remote = RemoteQueueManager(link.remote_guid.bytes_le, (link.address, *hops))
+        remote = link.remote_guid.bytes_le
         going = self._engine.departures.next(queue, most, BATCH_BYTES, remote)
         traced = []
         # Of messages in order nothing is to be known when the session acknowledges them.

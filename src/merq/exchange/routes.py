@@ -99,10 +99,6 @@ class Peers:
             return None
         return Route(address, guid, guid, self.is_secure(address))
 
-    def is_set(self, guid: UUID) -> bool:
-        """Whether the settings say where a queue manager is."""
-        return guid in self._by_guid
-
     def learn(self, guid: UUID, address: str) -> None:
         """Somebody has a session with us from this address; the settings know better."""
         if len(self._learned) >= LEARNED_MAX and guid not in self._learned:

@@ -7,12 +7,13 @@ lets it perform what comes of that, syncs when there is something to sync, and g
 
 from merq.host.batching import PENDING, Pending
 from merq.host.desk import Desk
-from merq.host.host import CHECKPOINT_BYTES, Checkpointing, Host, HostSettings
+from merq.host.host import CHECKPOINT_BYTES, SECRET_SIZE, Checkpointing, Host, HostSettings
 from merq.host.reporting import Hall
 
 __all__ = [
     "CHECKPOINT_BYTES",
     "PENDING",
+    "SECRET_SIZE",
     "Checkpointing",
     "Desk",
     "Hall",

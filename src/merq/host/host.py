@@ -21,6 +21,9 @@ from merq.store.disk import Disk
 from merq.store.log import LogSettings, Segment, Syncing
 from merq.store.recovery import Frame, Identity, open_store
 
+SECRET_SIZE: Final = 32
+"""Bytes of chance that a start wants, so that identifiers of sequences cannot be foretold."""
+
 CHECKPOINT_BYTES: Final = 64 << 20
 """A checkpoint is written when the log has grown by this much since the last, or earlier."""
 
@@ -159,14 +162,16 @@ class Host:
         self._checkpoint_size = sum(len(each.data) for each in checkpoint.sections)
         restore_snapshot(self.engine.state, [(k, bytes(d)) for k, d in checkpoint.sections])
 
-    def start(self, now: int, new_guid: UUID) -> None:
+    def start(self, now: int, new_guid: UUID, secret: bytes = b"") -> None:
         """Work begins: the system's queues are there, and everything is settled.
+
+        See `QueueManager.start` for the `secret`.
 
         Raises:
             StoreFull: There is no room even for that.
         """
         self.engine.tick(now)
-        self.engine.start(new_guid)
+        self.engine.start(new_guid, secret)
         self._keep_ballast()
         self.watch_resources()
         self.settle()

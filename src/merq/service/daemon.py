@@ -14,13 +14,14 @@ import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum
+from secrets import token_bytes
 from typing import Final
 from uuid import uuid4
 
 from merq import __version__
 from merq.errors import CertificateError, MerqError, StoreFailed
 from merq.exchange import Exchange
-from merq.host import Hall, Host
+from merq.host import SECRET_SIZE, Hall, Host
 from merq.net.linking import Linking
 from merq.protocol.application.server import ServerLimits
 from merq.service.keeping import Keeper
@@ -203,7 +204,7 @@ class Service:
         # Before the start: what expired meanwhile is told, be it to this computer itself.
         host.engine.state.answer_to([*section.names, *own])
         try:
-            host.start(int(time.time()), uuid4())
+            host.start(int(time.time()), uuid4(), token_bytes(SECRET_SIZE))
         except BaseException:
             host.close()
             raise

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from merq.engine.arriving import Arrival, Arrived
 from merq.engine.queue import Queue
-from merq.engine.transfer import Departure, RemoteQueueManager, Transfer
+from merq.engine.transfer import Departure, Transfer
 from merq.model.message_class import MessageClass
 from merq.model.names import PrivateName
 from merq.wire.build import Outline, TransactionPlace, build_packet
@@ -17,7 +17,7 @@ from unit.engine.engine_world import GUID, START, World
 THERE = UUID("99999999-8888-7777-6666-555555555555")
 ELSEWHERE = UUID("77777777-0000-0000-0000-000000000007")
 ADDRESS = "10.0.0.9"
-RECEIVER = RemoteQueueManager(THERE.bytes_le, (ADDRESS,))
+RECEIVER = THERE.bytes_le
 """Who is at the other end of the session."""
 
 ADMIN = r"TCP:10.0.0.9\private$\admin"

@@ -11,7 +11,7 @@ from merq.engine.departing import Departures
 from merq.engine.limits import Limits
 from merq.engine.notices import DEAD_XACT_NUMBER
 from merq.engine.queue import Queue
-from merq.engine.transfer import Departure, RemoteQueueManager
+from merq.engine.transfer import Departure
 from merq.host import Host, HostSettings
 from merq.model.message_class import MessageClass
 from merq.model.names import parse_direct_name
@@ -24,7 +24,7 @@ from merq.wire.view import MessageView
 
 START = 1_700_000_000
 THERE = r"TCP:10.0.0.2\private$\q"
-RECEIVER = RemoteQueueManager(UUID(int=9).bytes_le, ("10.0.0.2", "10.0.0.3"))
+RECEIVER = UUID(int=9).bytes_le
 SMALL = HostSettings(
     log=LogSettings(segment_size=8192, reserve_step=1024), ballast_bytes=0, checkpoint_bytes=1 << 20
 )
