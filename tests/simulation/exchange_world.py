@@ -33,7 +33,7 @@ STEPS_MAX = 800
 REST_ROUNDS = 40
 EMPHASES = (0.0, 0.3, 1.0, 1.0, 2.0, 4.0)
 BROKEN = ("messages, ", "that were not sent", "cannot be read", "came while", "has no place",
-          "refused the session")  # fmt: skip
+          "was wanted")  # fmt: skip
 """What only damage on the way may bring about."""
 
 

@@ -172,10 +172,9 @@ class Session(Generic[_T]):
         elif self.state is not SessionState.WAITING_ECR_MSG:
             self.close(f"an EstablishConnection came while the session was {self.state.value}")
         elif packet.internal_header.flags.refused:
-            self.close(
-                f"{header.server_guid} refused the session: it is not whom we wanted, or it has "
-                "too many"
-            )
+            is_meant = self.remote_guid in (NULL_GUID, header.server_guid)
+            why = "it takes no more" if is_meant else f"{self.remote_guid} was wanted"
+            self.close(f"{header.server_guid} refused the session: {why}")
         elif header.client_guid != self._own_guid:
             self.close(f"the answer is for {header.client_guid}, not for us")
         elif self.remote_guid not in (NULL_GUID, header.server_guid):
