@@ -20,7 +20,7 @@ from merq.client.security import harden, load_authorities, load_pair
 from merq.errors import SettingsError
 from merq.exchange import ExchangeSettings, Peer, Peers
 from merq.net.linking import LinkingSettings
-from merq.protocol.binary.settings import STANDARD_PORT, WINDOW, SessionSettings
+from merq.protocol.binary.settings import MERQ_WINDOW, STANDARD_PORT, WINDOW, SessionSettings
 from merq.service.kinds import PORT_MAX, Address, Count, File, Seconds, Switch, Text
 from merq.service.sections import DAY_S, check, setting
 
@@ -80,8 +80,11 @@ class ExchangeSection:
     window: int = setting(
         WINDOW,
         Count(1, 0xFFFF),
-        "Messages that may be without a session acknowledgment; the lower of both sides counts "
-        "(Windows: MaxUnackedPacket, 64).",
+        "Messages that may be without a session acknowledgment, with anything but another Merq; "
+        "the lower of both sides counts (Windows: MaxUnackedPacket, 64).",
+    )
+    merq_window: int = setting(
+        MERQ_WINDOW, Count(1, 0xFFFF), "The same with another Merq, which both sides recognise."
     )
     links_max: int = setting(4096, Count(1, 1 << 20), "Connections at a time, both ways.")
     links_per_peer_max: int = setting(
@@ -211,6 +214,7 @@ class ExchangeSection:
         return ExchangeSettings(
             session=SessionSettings(
                 window=self.window,
+                merq_window=self.merq_window,
                 initialization_s=self.initialization_s,
                 cleanup_s=self.cleanup_s,
                 ack_wait_s=self.ack_wait_s,
