@@ -107,7 +107,7 @@ def _settings(name: str, hosts: Mapping[str, str], folder: Path) -> dict[str, st
         "EXCHANGE_RETRY_S": str(RETRY_S),
     }
     if name == NARROW:
-        settings["EXCHANGE_WINDOW"] = str(WINDOWS_WINDOW)
+        settings["EXCHANGE_MERQ_WINDOW"] = str(WINDOWS_WINDOW)
     if name == RECEIVER:
         settings["EXCHANGE_ALIASES"] = hosts[RELAY]
     return {f"MERQ_{key}": value for key, value in settings.items()}

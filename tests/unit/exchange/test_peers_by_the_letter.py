@@ -96,7 +96,6 @@ def later(one: Manager, now: float) -> None:
 @pytest.mark.parametrize("kind", ["order", "received", "rejected"])
 @pytest.mark.parametrize("address", [THREE, TWO], ids=["elsewhere", "a neighbour"])
 @pytest.mark.parametrize("is_restarted", [False, True])
-@pytest.mark.spec("MS-MQQB 3.1.5.6#own session", "MS-MQQB 3.1.5.7#own session")
 @pytest.mark.spec("MS-MQQB 3.1.5.6", "MS-MQQB 3.1.5.7", "MS-MQQB 3.1.1.3.1")
 def test_acknowledgments_of_a_stranger_end_nothing(
     kind: str, address: str, *, is_restarted: bool
