@@ -101,6 +101,7 @@ def test_a_session_that_somebody_waits_on_is_not_idle() -> None:
 
 @pytest.mark.parametrize(("direct", "wait"), [(False, 20.0), (True, 40.0)])
 @pytest.mark.spec("MS-MQQB 3.1.2.4", "MS-MQQB 3.1.6.3", "MS-MQQB 3.1.7.1.3")
+@pytest.mark.spec("MS-MQQB note 46")
 def test_a_session_whose_messages_nobody_acknowledges_ends(direct: bool, wait: float) -> None:
     first, _ = joined(is_direct=direct)
     first.send(message(), 1, 1.0, is_recoverable=False)
