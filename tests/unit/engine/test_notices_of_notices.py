@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from merq.engine.notices import (
@@ -64,7 +66,7 @@ def test_an_acknowledgment_that_finds_no_room_is_not_acknowledged_either(
     world: World, kind: int
 ) -> None:
     world.create("admin", quota=1)
-    fields = {"admin_queue": ADMIN, "acknowledgments": ALL, "message_class": kind}
+    fields: dict[str, Any] = {"admin_queue": ADMIN, "acknowledgments": ALL, "message_class": kind}
     arrive(world, foreign("admin", body=bytes(2000), **fields))
     assert bool(told(world)) is (kind not in NOTICES)
 
@@ -82,7 +84,7 @@ def test_no_copy_of_an_acknowledgment_that_came_too_late_is_kept(world: World, k
 @pytest.mark.spec("MS-MQQB 1.3.4", "MS-MQQB note 2", "MS-MQMQ note 5")
 def test_our_own_acknowledgments_leave_without_a_copy_in_the_journal(world: World) -> None:
     world.create("q")
-    wanting = {"admin_queue": ADMIN, "acknowledgments": POSITIVE_ARRIVAL}
+    wanting: dict[str, Any] = {"admin_queue": ADMIN, "acknowledgments": POSITIVE_ARRIVAL}
     arrive(world, foreign("q", positive_journaling=True, negative_journaling=True, **wanting))
     (view,) = told(world)
     assert not view.positive_journaling
