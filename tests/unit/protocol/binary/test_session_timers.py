@@ -142,7 +142,7 @@ def test_an_acknowledgment_starts_the_wait_for_the_rest_anew() -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.6.3")
 def test_when_all_is_acknowledged_nothing_is_waited_for() -> None:
-    first, _ = joined(SessionSettings(window=64))
+    first, _ = joined(SessionSettings(merq_window=64))
     first.send(message(), 1, 0.0, is_recoverable=False)
     first.receive_data(acknowledgment(1), 5.0)
     first.tick(20.0)

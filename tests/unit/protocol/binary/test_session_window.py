@@ -11,7 +11,9 @@ from merq.protocol.binary.settings import SessionSettings
 
 def shrunk(window: int = 1, *, agreed: int = 64) -> Session[int]:
     """A session whose other side has said that it wants less, at 100 s."""
-    first, _ = joined(SessionSettings(window=agreed, cleanup_s=10_000.0, ack_wait_s=100.0))
+    first, _ = joined(
+        SessionSettings(window=agreed, merq_window=agreed, cleanup_s=10_000.0, ack_wait_s=100.0)
+    )
     first.receive_data(acknowledgment(window=window), 100.0)
     return first
 
