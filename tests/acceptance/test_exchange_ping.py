@@ -39,6 +39,7 @@ def ask(address: str, data: bytes, within_s: float = 10.0) -> bytes:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.7", "MS-MQQB 2.2.7")
+@pytest.mark.spec("MS-MQQB note 70")
 def test_a_ping_is_answered_and_refused_when_there_is_no_room(tmp_path: Path) -> None:
     few = {"exchange.links_max": 1}
     with stations(tmp_path, "office", settings=few) as (office,):
@@ -65,6 +66,7 @@ def refuses(office: Station, request: bytes) -> bool:
         return True
 
 
+@pytest.mark.spec("MS-MQQB note 10", "MS-MQQB note 42")
 def test_no_ping_is_answered_when_that_is_switched_off(tmp_path: Path) -> None:
     with stations(tmp_path, "office", settings={"exchange.ping_answer": "false"}) as (office,):
         request = Ping(flags=PingFlags(), cookie=1, qm_guid=uuid4()).pack()
@@ -75,6 +77,7 @@ def test_no_ping_is_answered_when_that_is_switched_off(tmp_path: Path) -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.2", "MS-MQQB 3.1.7.6", "MS-MQQB 3.1.7.8")
 @pytest.mark.spec("MS-MQQB 3.1.7.9", "MS-MQQB 3.1.6.8")
+@pytest.mark.spec("MS-MQQB note 7", "MS-MQQB note 41", "MS-MQQB note 56")
 def test_who_asks_first_connects_only_to_whom_answers(tmp_path: Path) -> None:
     with stations(tmp_path, "laptop", settings={"exchange.ping": "true"}) as (laptop,):
         silent = {"exchange.ping_answer": "false"}

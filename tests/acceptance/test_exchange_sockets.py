@@ -55,6 +55,7 @@ def serves(station: Station) -> bool:
 
 @pytest.mark.spec("MS-MQQB 4.1", "MS-MQQB 3.1.5.3.1", "MS-MQQB 3.1.5.4.1", "MS-MQQB 3.1.6.4")
 @pytest.mark.spec("MS-MQQB 2.1", "MS-MQQB 2.1.1")
+@pytest.mark.spec("MS-MQQB note 5", "MS-MQQB note 6")
 def test_the_documented_exchange_goes_through_on_a_real_socket(office: Station) -> None:
     server = UUID(office.guid)
     with RawPeer(office.address) as peer:

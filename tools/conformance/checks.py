@@ -1,4 +1,4 @@
-"""The checks that tie the register to code, tests and pages: five, and one for the errata.
+"""The checks that tie the register to code, tests and pages, and those of errata and notes.
 
 Each takes the register and the project's folder, and gives what it found wrong.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.conformance import notes
 from tools.conformance.citing import SCANNED, citations, citations_in, marks_in, place
 from tools.conformance.page import PAGE, rendered
 from tools.conformance.register import Register, Status
@@ -77,7 +78,9 @@ def check_marks(register: Register, root: Path) -> list[Finding]:
 def check_report(register: Register, root: Path) -> list[Finding]:
     """The reference page is what the register gives now."""
     page = root / PAGE
-    if page.exists() and page.read_text(encoding="utf-8") == rendered(register):
+    if page.exists() and page.read_text(encoding="utf-8") == rendered(register) + notes.chapter(
+        root
+    ):
         return []
     return [Finding(where=PAGE.as_posix(), what="is not what `report` writes now")]
 
@@ -100,6 +103,11 @@ def check_errata(register: Register, _root: Path) -> list[Finding]:
     return findings
 
 
+def check_notes(register: Register, root: Path) -> list[Finding]:
+    """Each product note has a decision, and what shows it is there."""
+    return [Finding(where=where, what=what) for where, what in notes.faults(register.numbers, root)]
+
+
 CHECKS: dict[str, Callable[[Register, Path], list[Finding]]] = {
     "citations": check_citations,
     "done": check_done,
@@ -107,4 +115,5 @@ CHECKS: dict[str, Callable[[Register, Path], list[Finding]]] = {
     "marks": check_marks,
     "report": check_report,
     "errata": check_errata,
+    "notes": check_notes,
 }

@@ -62,6 +62,7 @@ _FIRST = re.compile(rf"{_GAP}(?:(?:sections?|§){_GAP})?({_NUMBER}){_RANGE}{_END
 # "[MS-MQQB] 2.1, 16 bytes" cites one section: what follows the first has a dot.
 _NEXT = re.compile(rf"{_AND}([1-9][0-9]*(?:\.[0-9]+)+){_RANGE}{_END}")
 _PLACE = re.compile(rf"({_CODE}) ({_NUMBER})")
+NOTE_MARK = re.compile(rf"{_CODE} note [1-9][0-9]*")  # is looked after by `notes`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,15 @@ def marks_in(root: Path) -> Iterator[tuple[str, Citation | None]]:
             if isinstance(node, ast.Call) and _is_mark(node.func):
                 where = f"{name}:{node.lineno}"
                 texts = [_literal(argument) for argument in node.args] or [""]
-                yield from ((where, place(text, where)) for text in texts)
+                others = [text for text in texts if not NOTE_MARK.fullmatch(text)]
+                yield from ((where, place(text, where)) for text in others)
+
+
+def spec_marks(expression: ast.expr) -> Iterator[str]:
+    """What the marks in an expression name, such as a decorator or the value of `pytestmark`."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Call) and _is_mark(node.func):
+            yield from (_literal(argument) for argument in node.args)
 
 
 def _is_mark(function: ast.expr) -> bool:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.conformance import notes
 from tools.conformance.checks import CHECKS
 from tools.conformance.page import PAGE, rendered
 from tools.conformance.register import (
@@ -31,9 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         match given.command:
             case "check":
-                return _check(given.root)
+                return _check(given.root, given.specs)
             case "report":
-                write({given.root / PAGE: rendered(load(given.root))})
+                text = rendered(load(given.root)) + notes.chapter(given.root)
+                write({given.root / PAGE: text})
                 print(f"wrote {PAGE.as_posix()}")
             case "set":
                 _set(given.root, given)
@@ -47,9 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return FOUND_NOTHING
 
 
-def _check(root: Path) -> int:
+def _check(root: Path, specs: Path | None) -> int:
     register = load(root)
     found = [f"{name}: {it}" for name, check in CHECKS.items() for it in check(register, root)]
+    if specs is not None:
+        found += [f"notes: {where}: {what}" for where, what in notes.compared(root, specs)]
     sections = sum(len(document.sections) for document in register.documents)
     found_in = f"{sections} sections of {len(register.documents)} documents"
     print("\n".join([*found, f"{len(found)} findings in {found_in}"]))
@@ -72,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="the project (default: this one)")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("check", help="run the checks and print what they find")
+    checking = commands.add_parser("check", help="run the checks and print what they find")
+    checking.add_argument("--specs", type=Path, help="compare the notes with CODE/CODE.md there")
     commands.add_parser("report", help=f"write {PAGE.as_posix()}")
     setting = commands.add_parser("set", help="give sections of a document a status")
     setting.add_argument("document", help="for example MS-MQMQ")

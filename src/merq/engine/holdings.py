@@ -78,6 +78,7 @@ class Holdings:
         self.secret = b""  # chance for identifiers of sequences
         self.known_places: dict[UUID, UUID] = {}
         self.sends_insecure_nacks = False
+        self.sends_reports = True
         self.taken_bytes = 0
         self.memory_bytes = 0
         self.last_numbers: dict[QueueKind, int] = {}

@@ -137,8 +137,19 @@ def arrived(state: State, change: Change, view: MessageView) -> None:
         acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
 
+def is_acknowledgment(view: MessageView) -> bool:
+    """Whether a message tells what became of another one, and so goes to an administration queue.
+
+    [MS-MQQB] 1.3.4, 3.1.5.8.10, notes 2 and 62: no copy of it is kept, and it is not acknowledged.
+    """
+    kind = MessageClass.of(view.message_class)
+    return kind is not None and kind.is_acknowledgment
+
+
 def delivered(state: State, change: Change, view: MessageView) -> None:
     """[MS-MQQB] 3.1.5.5.4: one of our own messages is where it was sent to."""
+    if is_acknowledgment(view):
+        return
     if view.positive_journaling and state.has_room(len(view.packet)):
         _keep(state, change, state.queues[JOURNAL_NUMBER], view)
 
@@ -227,7 +238,7 @@ def lost(
 
 def bury(state: State, change: Change, view: MessageView, reason: int, note: Note) -> None:
     """[MS-MQQB] 3.1.5.7: a copy of a message that is dead, if its sender wanted one."""
-    if view.negative_journaling:
+    if view.negative_journaling and not is_acknowledgment(view):
         # The copy says why it is there: applications read the reason from its class, as with MSMQ.
         copy = MessageView(view.with_class(reason))
         _keep(state, change, _dead_letter_queue(state, view, note), copy)
@@ -286,6 +297,8 @@ _FINAL_ACK: Final = struct.Struct("<QII16sI")
 
 def acknowledge(state: State, change: Change, view: MessageView, reason: int) -> None:
     """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own."""
+    if is_acknowledgment(view):
+        return
     name = _name_of(view, view.admin_queue_type, view.admin_queue)
     if name is None or (reason in INSECURE and not state.sends_insecure_nacks):
         return

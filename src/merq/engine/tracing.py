@@ -30,8 +30,11 @@ _MONTHS: Final = (
 
 
 def report(state: State, change: Change, view: MessageView, next_hop: str = "") -> None:
-    """Plans a report that a message has arrived here, or leaves for the next hop."""
-    queue = report_queue(view)
+    """Plans a report that a message has arrived here, or leaves for the next hop.
+
+    [MS-MQMQ] 2.2.20.8, note 23: whether reports are sent at all is a setting.
+    """
+    queue = report_queue(view) if state.sends_reports else None
     if queue is None or view.message_class == MessageClass.MQMSG_CLASS_REPORT:
         return
     name = PublicName(queue=queue)

@@ -24,6 +24,7 @@ class ExchangeSettings:
         history_s: [MS-MQQB] 3.1.2.8, note 47: for how long.
         insecure_nacks: [MS-MQQB] 3.1.1.3, note 28: whether strangers are told that a queue is not
             here.
+        reports: [MS-MQMQ] 2.2.20.8, note 23: whether report messages are sent about traced ones.
         forwards: Whether messages for others are passed on.
         hardened: [MS-MQDMPR] 3.1.1.1: HardenedSecurity; nothing goes or comes this way.
         ping: Whether the other side is asked first if it would take a session.
@@ -42,6 +43,7 @@ class ExchangeSettings:
     history_size: int = 10_000
     history_s: int = 1800
     insecure_nacks: bool = False
+    reports: bool = True
     forwards: bool = False
     hardened: bool = False
     ping: bool = False

@@ -77,6 +77,12 @@ class ExchangeSection:
         meaning="Whether senders are told that a queue is not here or not theirs to send to, "
         "which tells strangers what there is (Windows: PermitInsecureNacks).",
     )
+    reports: bool = setting(
+        default=True,
+        kind=Switch(),
+        meaning="Whether report messages are sent about traced messages that come through here "
+        "(Windows: EnableReportMessages, off).",
+    )
     window: int = setting(
         WINDOW,
         Count(1, 0xFFFF),
@@ -228,6 +234,7 @@ class ExchangeSection:
             history_size=self.history_size,
             history_s=int(self.history_s),
             insecure_nacks=self.insecure_nacks,
+            reports=self.reports,
             forwards=self.forwards,
             hardened=self.hardened,
             ping=self.ping,

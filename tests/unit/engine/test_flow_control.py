@@ -29,6 +29,7 @@ def refused(ask: Callable[[], object]) -> str:
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.7.2.5", "MS-MQDMPR 3.1.7.2.6", "MS-MQDMPR 3.1.1.1")
+@pytest.mark.spec("MS-MQSO note 6")
 def test_it_begins_below_the_reserve_and_ends_at_twice_as_much(world: World) -> None:
     state = world.engine.state
     course = [

@@ -240,6 +240,7 @@ def test_messages_on_their_way_count_towards_the_quota() -> None:
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.9", "MS-MQDMPR 3.1.1.1")
+@pytest.mark.spec("MS-MQMQ note 24", "MS-MQDMPR note 3")
 def test_a_message_beyond_the_computers_quota_is_refused() -> None:
     world = World(limits=Limits(machine_quota=2))
     one, two = world.create("one"), world.create("two")

@@ -230,6 +230,7 @@ def test_what_is_received_is_copied_to_the_journal_of_a_queue_that_has_journalin
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.1.2")
+@pytest.mark.spec("MS-MQMQ note 25")
 def test_a_full_journal_takes_no_copy_and_the_message_is_received_nevertheless(
     world: World,
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_name_that_is_given_twice_counts_once() -> None:
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.27")
+@pytest.mark.spec("MS-MQMQ note 9")
 def test_copies_to_several_queues_have_one_message_id_and_say_who_else_got_one(
     world: World,
 ) -> None:
@@ -376,6 +377,7 @@ def test_an_expiry_that_finds_no_room_is_tried_again(world: World) -> None:
 @pytest.mark.parametrize("transactional", [False, True])
 @pytest.mark.parametrize("own_transactional", [False, True])
 @pytest.mark.spec("MS-MQDMPR 3.1.1.12")
+@pytest.mark.spec("MS-MQDMPR note 10", "MS-MQDMPR note 11")
 def test_the_applications_own_dead_letter_queue_is_used_if_it_fits(
     world: World, transactional: bool, own_transactional: bool
 ) -> None:

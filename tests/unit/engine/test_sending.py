@@ -229,6 +229,7 @@ def ordinals(world: World, number: int) -> list[int]:
 
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.spec("MS-MQDMPR 3.1.1.12")
+@pytest.mark.spec("MS-MQQB note 26")
 def test_ordinals_start_anew_after_the_largest_and_leave_out_zero(
     world: World, checkpoint: bool
 ) -> None:

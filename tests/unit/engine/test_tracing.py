@@ -177,3 +177,21 @@ def test_what_is_not_traced_is_not_reported(world: World) -> None:
     (departure,) = depart(world)
     assert not departure.is_traced
     assert outgoing(world).positions.count == 1
+
+
+@pytest.mark.spec("MS-MQMQ 2.2.20.8", "MS-MQMQ note 23")
+def test_nothing_is_reported_where_reports_are_switched_off(world: World) -> None:
+    world.engine.state.sends_reports = False
+    number = world.create("q")
+    packet = traced(foreign("q", body=b"a"))
+    arrive(world, packet)
+    assert reports(world) == []
+    assert [view.packet for view in world.messages(number)] == [packet], "it is passed on as it is"
+    world.send_to(REMOTE, body=b"b", report_queue=REPORTS)
+    (going,) = depart(world)
+    world.engine.departures.trace([going.packet], "10.0.0.9")
+    world.perform()
+    assert reports(world) == []
+    world.engine.state.sends_reports = True
+    arrive(world, traced(foreign("q", 2)))
+    assert len(reports(world)) == 1

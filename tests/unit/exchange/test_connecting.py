@@ -55,6 +55,7 @@ def test_a_message_makes_a_session_and_the_history_tells_how() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.1", "MS-MQQB 3.1.7.4")
+@pytest.mark.spec("MS-MQQB note 55")
 def test_a_host_name_is_looked_up_once_for_all_who_ask() -> None:
     town, sender, receiver = pair()
     town.names["there"] = [TWO]

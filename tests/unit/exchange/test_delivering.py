@@ -41,6 +41,7 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
 @pytest.mark.parametrize("window", [1, 5, 1024])
 @pytest.mark.spec("MS-MQQB 3.1.7.1", "MS-MQQB 3.1.5.5", "MS-MQQB 3.1.1.6.1")
 @pytest.mark.spec("MS-MQQB 3.1.7.1.1", "MS-MQQB 3.1.7.1.6", "MS-MQQB 3.1.7.10", "MS-MQQB 3.1.7.16")
+@pytest.mark.spec("MS-MQQB note 38", "MS-MQQB note 39", "MS-MQQB note 40")
 def test_everything_arrives_in_order_through_any_window(window: int) -> None:
     town, sender, receiver = pair(
         changed(session=SessionSettings(window=window, merq_window=window))

@@ -189,6 +189,7 @@ def test_who_claims_to_be_the_receiver_cannot_foretell_the_sequence() -> None:
 
 @pytest.mark.parametrize("is_busy", [False, True])
 @pytest.mark.spec("MS-MQMQ 2.2.20.4", "MS-MQQB 3.1.5.5.5", "MS-MQQB 3.1.5.8.4")
+@pytest.mark.spec("MS-MQMQ note 14")
 def test_a_message_that_miscounts_goes_to_its_queue_and_then_the_session_is_closed(
     *, is_busy: bool
 ) -> None:
@@ -372,6 +373,7 @@ def test_refused_connection_parameters_open_no_session(*, is_initiator: bool) ->
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.3.1", "MS-MQQB 2.2.1")
+@pytest.mark.spec("MS-MQQB note 12")
 def test_beyond_the_limit_of_connections_a_session_is_refused_with_an_answer() -> None:
     one = manager(ONE, changed(links_max=1))
     RawSession.connect(one, TWO, OTHER).establish()
@@ -421,6 +423,7 @@ def test_a_queue_on_hold_stays_so_when_its_session_is_closed() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 2.2.2.1", "MS-MQQB 3.1.5.1.3")
+@pytest.mark.spec("MS-MQQB note 51")
 def test_an_ack_timeout_that_a_registry_key_put_out_of_range_does_not_end_the_session() -> None:
     receiver = manager(TWO)
     receiver.create("q")
@@ -477,6 +480,7 @@ def test_an_order_ack_with_other_flags_is_none(flags: int) -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.3.2", "MS-MQQB 3.1.1.3.1", "MS-MQMQ 2.2.20.4")
+@pytest.mark.spec("MS-MQQB note 36", "MS-MQQB note 50", "MS-MQMQ note 16", "MS-MQMQ note 17")
 def test_64_is_announced_and_kept_to_with_windows_and_more_with_another_merq() -> None:
     one = manager(ONE)
     one.send(PLAIN, *[b"%d" % each for each in range(100)])

@@ -68,6 +68,7 @@ def test_reading_and_writing_in_batches_has_its_times_in_whole_seconds() -> None
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.1.1")
+@pytest.mark.spec("MS-MQSO note 13")
 def test_a_failed_initialisation_is_retried_after_120_and_then_every_900_seconds() -> None:
     retry = load_settings(None, {}, {}).retry
     assert (retry.first_s, retry.later_s) == (120, 900)

@@ -21,6 +21,7 @@ from merq.protocol.binary.settings import (
     RECOVERABLE_ACK_MIN_MS,
     SessionSettings,
 )
+from merq.protocol.binary.window import PeerWindow
 from merq.wire.connection import (
     MERQ_REQUEST_PADDING,
     MERQ_RESPONSE_RESERVED,
@@ -129,7 +130,7 @@ class Session(Generic[_T]):
         self._ack_wait_s = settings.ack_wait_s
         self._recoverable_ack_s = 0.5
         self.window = settings.window
-        self._peer_window = settings.window
+        self._peer_window = PeerWindow(settings.window)
         self._is_active = False
         self._heard = False
         self._initialization: float | None = now + settings.initialization_s
@@ -249,7 +250,7 @@ class Session(Generic[_T]):
         elif self.state is not SessionState.WAITING_CPR_MSG:
             self.close(f"ConnectionParameters came while the session was {self.state.value}")
             return
-        self._peer_window = max(header.window_size, 1)
+        self._peer_window = PeerWindow(header.window_size)
         self.state = SessionState.OPEN
         self._initialization = None
         self._cleanup = now + self._settings.cleanup_s
@@ -350,7 +351,7 @@ class Session(Generic[_T]):
         received.handled += len(batch.views)
         received.persisted += batch.recoverable
         # [MS-MQQB] 3.1.1.6.1, 3.1.5.8.7: by time, or by how much waits for it.
-        limit = max(min(self.window, self._peer_window) // 2, 1)
+        limit = max(min(self.window, self._peer_window.size) // 2, 1)
         while self.is_open and (received.is_full or received.unacknowledged >= limit):
             self._send_ack(now)
 
@@ -378,7 +379,7 @@ class Session(Generic[_T]):
         except WireError as wrong:
             self.close(str(wrong))
             return
-        self._peer_window = max(header.window, 1)
+        self._peer_window.announced(header.window, now)
         wrong_counts = self._received.mismatch(header, is_recoverable=is_recoverable)
         if wrong_counts:
             self.close(wrong_counts)
@@ -392,7 +393,7 @@ class Session(Generic[_T]):
         """How many messages may be sent before the next acknowledgment."""
         if not self.is_open:
             return 0
-        return min(self.window, self._peer_window) - self._sent.unacknowledged
+        return min(self.window, self._peer_window.size) - self._sent.unacknowledged
 
     @property
     def waiting(self) -> int:
@@ -443,13 +444,15 @@ class Session(Generic[_T]):
         """When `tick` has something to do next; never once the session is closed."""
         if self.closing:
             return None
-        timers = (self._initialization, self._cleanup, self._ack_wait, self._ack_send)
+        grows_at = self._peer_window.grows_at
+        timers = (self._initialization, self._cleanup, self._ack_wait, self._ack_send, grows_at)
         return min((each for each in timers if each is not None), default=None)
 
     def tick(self, now: float) -> None:
         """[MS-MQQB] 3.1.6.2, 3.1.6.3, 3.1.6.4, 3.1.6.6: what is due happens."""
         if self.closing:
             return
+        self._peer_window.tick(now)
         if self._initialization is not None and now >= self._initialization:
             self.close(f"the session was {self.state.value} for too long")
             return

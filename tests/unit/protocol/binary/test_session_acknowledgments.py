@@ -156,6 +156,7 @@ def test_whether_a_message_counts_in_its_own_header_does_not_matter(sent: int) -
 
 @pytest.mark.parametrize("counts", [(0xFFFF, 0), (2, 0), (1, 1)])
 @pytest.mark.spec("MS-MQQB 3.1.5.5.5", "MS-MQMQ 2.2.20.4")
+@pytest.mark.spec("MS-MQMQ note 14")
 def test_a_message_whose_header_counts_wrong_is_taken_and_the_session_ends(
     counts: tuple[int, int],
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_session_that_somebody_waits_on_is_not_idle() -> None:
 
 @pytest.mark.parametrize(("direct", "wait"), [(False, 20.0), (True, 40.0)])
 @pytest.mark.spec("MS-MQQB 3.1.2.4", "MS-MQQB 3.1.6.3", "MS-MQQB 3.1.7.1.3")
+@pytest.mark.spec("MS-MQQB note 46")
 def test_a_session_whose_messages_nobody_acknowledges_ends(direct: bool, wait: float) -> None:
     first, _ = joined(is_direct=direct)
     first.send(message(), 1, 1.0, is_recoverable=False)
@@ -141,7 +142,7 @@ def test_an_acknowledgment_starts_the_wait_for_the_rest_anew() -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.6.3")
 def test_when_all_is_acknowledged_nothing_is_waited_for() -> None:
-    first, _ = joined()
+    first, _ = joined(SessionSettings(merq_window=64))
     first.send(message(), 1, 0.0, is_recoverable=False)
     first.receive_data(acknowledgment(1), 5.0)
     first.tick(20.0)
