@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tools.conformance.register import RegisterError
@@ -126,10 +127,18 @@ def citations_in(root: Path, folder: str) -> Iterator[Citation]:
 def marks_in(root: Path) -> Iterator[tuple[str, str]]:
     """Where tests carry `pytest.mark.spec`, and each argument; empty if it is no literal."""
     for name, text in files(root, "tests"):
-        for node in ast.walk(parsed(name, text)):
-            if isinstance(node, ast.Call) and _is_mark(node.func):
-                texts = [_literal(argument) for argument in node.args] or [""]
-                yield from ((f"{name}:{node.lineno}", text) for text in texts)
+        yield from ((f"{name}:{line}", mark) for line, mark in _marks(name, text))
+
+
+@cache
+def _marks(name: str, text: str) -> tuple[tuple[int, str], ...]:
+    """The marks of a file by line; several checks ask."""
+    return tuple(
+        (node.lineno, mark)
+        for node in ast.walk(parsed(name, text))
+        if isinstance(node, ast.Call) and _is_mark(node.func)
+        for mark in [_literal(argument) for argument in node.args] or [""]
+    )
 
 
 def parsed(name: str, text: str) -> ast.Module:

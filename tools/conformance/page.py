@@ -67,7 +67,7 @@ def _statement_summary(register: Register) -> list[str]:
         if rows:
             count = Counter(each.status for row in rows for each in row.statements)
             lines.append(_cells(document.code, str(len(rows)), *_figures(count)))
-    return lines if len(lines) > 2 else ["No section is registered by statement."]  # noqa: PLR2004
+    return lines if len(lines) > 2 else ["No section is registered by statement."]
 
 
 def _chapter(document: Document) -> list[str]:

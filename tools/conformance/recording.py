@@ -64,7 +64,8 @@ class Recorder:
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the file. Sources that changed while the tests ran belong to no fingerprint."""
         after = fingerprint(self.root)
-        finished = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        code = pytest.ExitCode
+        finished = exitstatus in (code.OK, code.TESTS_FAILED, code.NO_TESTS_COLLECTED)
         shown = tuple(
             Shown(node=node, marks=self.marks[node], outcome=self.outcomes[node])
             for node in sorted(self.outcomes)

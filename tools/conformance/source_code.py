@@ -157,8 +157,9 @@ class _Reading:
 
     def _in_statement(self, statement: ast.stmt, first: int, until: int) -> Iterator[Citation]:
         if isinstance(statement, _DEFINITIONS):
-            yield from self._in_comments(first, statement.body[0].lineno)
-            yield from self._in_block(statement, statement.body[0].lineno, until)
+            inside = _header_end(statement) + 1
+            yield from self._in_comments(first, inside)
+            yield from self._in_block(statement, inside, until)
         else:
             yield from self._in_comments(first, until)
 
@@ -200,6 +201,17 @@ class _Reading:
 
 def _after(statement: ast.stmt) -> int:
     return (statement.end_lineno or statement.lineno) + 1
+
+
+def _header_end(definition: ast.stmt) -> int:
+    """The last line of a definition before its body."""
+    parts: list[ast.AST | None] = [*getattr(definition, "bases", ())]
+    if isinstance(definition, _FUNCTIONS):
+        given = definition.args
+        parts += [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+        parts.append(definition.returns)
+    ends = [getattr(part, "end_lineno", None) or 0 for part in parts]
+    return max(definition.lineno, *ends, 0)
 
 
 def _is_text(statement: ast.stmt | None) -> bool:
