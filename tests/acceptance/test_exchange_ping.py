@@ -87,6 +87,7 @@ def test_who_asks_first_connects_only_to_whom_answers(tmp_path: Path) -> None:
             assert "ping" in str(laptop.events("no connection")[0]["reason"])
             assert way.state in {OutgoingState.DISCONNECTED, OutgoingState.WAITING}
             assert not office.events("session open")
+            assert "PingFailure" in [each.status for each in way.transfer().history]
             office.restart({"exchange.ping_answer": "true"})
             with office.connect() as there:
                 assert received(there, "orders", 1) == ["hello"]

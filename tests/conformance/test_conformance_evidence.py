@@ -87,7 +87,7 @@ def test_a_comment_and_a_mark_in_functions_that_nobody_calls_make_nothing_done(
         f"class It:\n    def __init__(self):\n        # {CITED}\n        self.a = 1\n\nIt()\n",
         f"class It:\n    def go(self):\n        # {CITED}\n        return 1\n\nIt().go()\n",
         f"class It:\n    # {CITED}\n    size: int = 4\n\nprint(It.size)\n",
-        f"import io\nclass It(io.IOBase):\n    def read(self):\n        return 1  # {CITED}\nIt()\n",
+        f"import io\nclass It(io.IOBase):\n    def read(self):\n        return 1 # {CITED}\nIt()\n",
         f'def api():\n    """{CITED}: for applications."""\n    return 1\n\n__all__ = ["api"]\n',
         f"print(1)\n# {CITED}: nothing follows, but the module runs to here\n",
     ],
