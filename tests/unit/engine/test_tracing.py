@@ -177,3 +177,12 @@ def test_what_is_not_traced_is_not_reported(world: World) -> None:
     (departure,) = depart(world)
     assert not departure.is_traced
     assert outgoing(world).positions.count == 1
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.1.7#hops", "MS-MQQB 3.1.5.8.9#label")
+def test_hops_are_written_in_hexadecimal() -> None:
+    packet = foreign("q", 1)
+    view = MessageView(packet[:60] + bytes([packet[60] & 0xE0 | 27]) + packet[61:])
+    assert view.hop_count == 27
+    assert "<HOP COUNT>1B </HOP COUNT>" in report_body(view, "10.0.0.7")
+    assert report_label(view, START).split()[0].endswith(":1B")

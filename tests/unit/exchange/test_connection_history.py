@@ -90,3 +90,13 @@ def test_a_next_hop_is_not_the_destination_but_the_one_on_the_way() -> None:
     (link,) = sender.exchange.take_dialing()
     assert (link.address, link.expected) == (TWO, GUIDS[TWO])
     assert sender.transfer(name).next_hops == (TWO,)
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.12#HTTP")
+def test_a_message_by_http_makes_no_connection() -> None:
+    town, sender, _ = pair()
+    name = r"DIRECT=HTTP://10.0.0.2/msmq/private$/q"
+    sender.send(name, b"a")
+    town.wait(20.0, step=1.0)
+    assert town.dialled == []
+    assert sender.waiting(name) == [b"a"]
