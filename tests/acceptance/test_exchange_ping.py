@@ -39,6 +39,7 @@ def ask(address: str, data: bytes, within_s: float = 10.0) -> bytes:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.7", "MS-MQQB 2.2.7")
+@pytest.mark.spec("MS-MQQB 3.1.7.7#signature", "MS-MQQB 3.1.7.7#RF", "MS-MQQB 3.1.7.7#echo")
 def test_a_ping_is_answered_and_refused_when_there_is_no_room(tmp_path: Path) -> None:
     few = {"exchange.links_max": 1}
     with stations(tmp_path, "office", settings=few) as (office,):
@@ -75,6 +76,7 @@ def test_no_ping_is_answered_when_that_is_switched_off(tmp_path: Path) -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.2", "MS-MQQB 3.1.7.6", "MS-MQQB 3.1.7.8")
 @pytest.mark.spec("MS-MQQB 3.1.7.9", "MS-MQQB 3.1.6.8")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.2#granted", "MS-MQQB 3.1.5.2.2#PingFailure")
 def test_who_asks_first_connects_only_to_whom_answers(tmp_path: Path) -> None:
     with stations(tmp_path, "laptop", settings={"exchange.ping": "true"}) as (laptop,):
         silent = {"exchange.ping_answer": "false"}

@@ -80,6 +80,7 @@ def test_without_a_route_a_queue_needs_validation_and_looks_again_by_the_retry_t
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.1#next-hops")
+@pytest.mark.spec("E73")
 def test_a_next_hop_is_not_the_destination_but_the_one_on_the_way() -> None:
     two = Peer(name="two", guid=GUIDS[TWO], host=TWO)
     three = Peer(name="three", guid=GUIDS[THREE], via="two")
