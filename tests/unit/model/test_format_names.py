@@ -310,6 +310,7 @@ def test_other_spellings_are_equal_to_the_one_that_is_printed(text: str, printed
     ("text", "position", "reason"), MALFORMED, ids=[repr(text[:60]) for text, _, _ in MALFORMED]
 )
 @pytest.mark.spec("E33")
+@pytest.mark.spec("E32")
 def test_a_malformed_format_name_is_refused_at_the_character(
     text: str, position: int, reason: str
 ) -> None:

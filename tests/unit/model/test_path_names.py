@@ -144,6 +144,7 @@ def test_names_as_long_as_the_limits_are_taken() -> None:
     assert str(parse_path_name(text)) == text
 
 
+@pytest.mark.spec("E31")
 def test_characters_beyond_the_basic_plane_count_twice_as_on_the_wire() -> None:
     assert parse_path_name("h\\" + "🐝" * 62).queue == "🐝" * 62
     with pytest.raises(NameSyntaxError) as caught:
