@@ -99,6 +99,7 @@ def test_who_asks_first_connects_only_to_whom_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pings", [True, False])
 @pytest.mark.spec("MS-MQQB 2.2.3.1", "MS-MQQB 3.1.5.2.3", "MS-MQQB 3.1.5.2.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.3#SE")
 def test_a_request_says_whether_a_ping_was_sent_before_it(tmp_path: Path, *, pings: bool) -> None:
     address = new_address()
     settings = {"exchange.ping": "true" if pings else "false"}

@@ -12,7 +12,16 @@ from merq.model.names import PrivateName
 from merq.model.selecting import ByLookup, Seek
 from merq.wire.view import MessageView
 from unit.engine.engine_world import World, refused
-from unit.engine.foreign_world import ELSEWHERE, arrive, foreign, leaving
+from unit.engine.foreign_world import (
+    ELSEWHERE,
+    arrive,
+    commit,
+    depart,
+    final_ack,
+    foreign,
+    leaving,
+    outgoing,
+)
 from unit.engine.test_tracing import reports, traced
 
 ADMIN = r"OS:here\private$\admin"
@@ -107,3 +116,21 @@ def test_reading_from_a_queue_that_was_deleted_says_so(world: World) -> None:
     world.delete(number)
     refused(HResult.MQ_ERROR_QUEUE_DELETED, lambda: world.receive(number))
     refused(HResult.MQ_ERROR_QUEUE_DELETED, lambda: world.peek(number))
+
+
+@pytest.mark.parametrize(
+    ("base", "user"), [(0, 1 << 8), (0, 1 << 9), (3, 0)], ids=["JN", "JP", "priority"]
+)
+@pytest.mark.spec("MS-MQQB 3.1.5.1.1#FinalAck", "E35")
+def test_a_final_ack_with_flags_that_it_must_not_have_is_none(
+    world: World, base: int, user: int
+) -> None:
+    commit(world, b"a", positive_journaling=True)
+    view = MessageView(depart(world)[0].packet)
+    packet = bytearray(final_ack(view))
+    packet[2] |= base
+    packet[60:64] = (int.from_bytes(packet[60:64], "little") | user).to_bytes(4, "little")
+    arrive(world, bytes(packet))
+    assert world.bodies(outgoing(world).number) == [b"a"]
+    arrive(world, final_ack(view, ordinal=951))
+    assert world.bodies(outgoing(world).number) == [], "without them it is one"

@@ -260,6 +260,7 @@ def test_the_lower_of_both_windows_counts(own: int, other: int, room: int) -> No
     [(0, 20_000, 0.5, 40.0), (500, 0, 0.5, 40.0), (120_001, 140_000, 60.0, 240.0)],
 )
 @pytest.mark.spec("MS-MQQB 3.1.5.4.1", "MS-MQQB 2.2.2.1")
+@pytest.mark.spec("E120")
 def test_a_proposal_out_of_range_is_brought_into_it_and_repeated_as_it_came(
     recoverable: int, wait: int, acknowledged_after: float, lost_after: float
 ) -> None:
