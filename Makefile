@@ -13,6 +13,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .build/peers
+RESULTS := .build/conformance
 SECONDS ?= 60
 COUNT ?= 1000000
 KILLS ?= 20
@@ -45,9 +46,11 @@ $(VENV)/.ready: requirements/test.lock pyproject.toml
 	@touch $@
 
 # Tests wait more than they work: three at a time. Spark's, one by one in one session, go first,
-# then those on a cluster.
+# then those on a cluster. What all of them have shown is compared with the register at the end.
 test: check
+	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory --jobs=3 spark-and-cluster tests compiled
+	$(BIN)/python tools/conformance proved
 
 spark-and-cluster: setup
 	@$(MAKE) --no-print-directory spark
@@ -68,15 +71,15 @@ perhaps-java: setup
 	@$(BIN)/python tools/java.py || true
 
 tests: setup
-	nice -n 10 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal --ignore=tests/spark --ignore=tests/cluster
+	nice -n 10 $(BIN)/python -m pytest --numprocesses 3 --dist worksteal --ignore=tests/spark --ignore=tests/cluster --spec-results=$(RESULTS)/tests.json
 
 # One session for all of them, so one process.
 spark: setup java
-	$(BIN)/python -m pytest --quiet tests/spark
+	$(BIN)/python -m pytest --quiet --spec-results=$(RESULTS)/spark.json tests/spark
 
 # A master, two workers and a driver as processes, some of which are killed.
 cluster: setup java
-	$(BIN)/python -m pytest tests/cluster
+	$(BIN)/python -m pytest --spec-results=$(RESULTS)/cluster.json tests/cluster
 
 compiled: setup
 	nice -n 19 $(BIN)/python tools/compiled.py test

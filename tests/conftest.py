@@ -6,6 +6,9 @@ import os
 
 from hypothesis import settings
 
+# Writes what the tests have shown, if asked to: the conformance register believes nothing else.
+pytest_plugins = ["tools.conformance.recording"]
+
 # The same examples every time, so that a change is judged by what it changes. MERQ_RANDOM=1 looks
 # for new ones, and remembers those that fail.
 settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)

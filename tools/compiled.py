@@ -21,6 +21,7 @@ TARGET = ROOT / ".build" / "compiled"
 SOURCES = ("src", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE")
 OPTIMISED = 'opt_level = "3"'
 UNOPTIMISED = 'opt_level = "0", debug_level = "0"'
+RESULTS = ".build/conformance/compiled.json"
 TESTS = (
     "tests/unit/wire",
     "tests/vectors",
@@ -71,11 +72,9 @@ def test() -> None:
     """Runs the tests of what is compiled over the compiled build."""
     environment = {**os.environ, "PYTHONPATH": str(TARGET), "MERQ_EXPECT_COMPILED": "1"}
     _check_modules(environment)
+    options = ["--quiet", "--numprocesses=2", "--dist=worksteal", f"--spec-results={RESULTS}"]
     subprocess.run(
-        [sys.executable, "-m", "pytest", "--quiet", "--numprocesses=2", "--dist=worksteal", *TESTS],
-        check=True,
-        env=environment,
-        cwd=ROOT,
+        [sys.executable, "-m", "pytest", *options, *TESTS], check=True, env=environment, cwd=ROOT
     )
 
 

@@ -40,6 +40,7 @@ def ask(address: str, data: bytes, within_s: float = 10.0) -> bytes:
 
 @pytest.mark.spec("MS-MQQB 3.1.7.7", "MS-MQQB 2.2.7")
 @pytest.mark.spec("MS-MQQB note 70")
+@pytest.mark.spec("MS-MQQB 3.1.7.7#signature", "MS-MQQB 3.1.7.7#RF", "MS-MQQB 3.1.7.7#echo")
 def test_a_ping_is_answered_and_refused_when_there_is_no_room(tmp_path: Path) -> None:
     few = {"exchange.links_max": 1}
     with stations(tmp_path, "office", settings=few) as (office,):
@@ -78,6 +79,7 @@ def test_no_ping_is_answered_when_that_is_switched_off(tmp_path: Path) -> None:
 @pytest.mark.spec("MS-MQQB 3.1.5.2.2", "MS-MQQB 3.1.7.6", "MS-MQQB 3.1.7.8")
 @pytest.mark.spec("MS-MQQB 3.1.7.9", "MS-MQQB 3.1.6.8")
 @pytest.mark.spec("MS-MQQB note 7", "MS-MQQB note 41", "MS-MQQB note 56")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.2#granted", "MS-MQQB 3.1.5.2.2#PingFailure")
 def test_who_asks_first_connects_only_to_whom_answers(tmp_path: Path) -> None:
     with stations(tmp_path, "laptop", settings={"exchange.ping": "true"}) as (laptop,):
         silent = {"exchange.ping_answer": "false"}
@@ -90,6 +92,7 @@ def test_who_asks_first_connects_only_to_whom_answers(tmp_path: Path) -> None:
             assert "ping" in str(laptop.events("no connection")[0]["reason"])
             assert way.state in {OutgoingState.DISCONNECTED, OutgoingState.WAITING}
             assert not office.events("session open")
+            assert "PingFailure" in [each.status for each in way.transfer().history]
             office.restart({"exchange.ping_answer": "true"})
             with office.connect() as there:
                 assert received(there, "orders", 1) == ["hello"]
@@ -99,6 +102,7 @@ def test_who_asks_first_connects_only_to_whom_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pings", [True, False])
 @pytest.mark.spec("MS-MQQB 2.2.3.1", "MS-MQQB 3.1.5.2.3", "MS-MQQB 3.1.5.2.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.3#SE")
 def test_a_request_says_whether_a_ping_was_sent_before_it(tmp_path: Path, *, pings: bool) -> None:
     address = new_address()
     settings = {"exchange.ping": "true" if pings else "false"}

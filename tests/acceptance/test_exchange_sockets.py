@@ -90,6 +90,7 @@ def test_the_documented_exchange_goes_through_on_a_real_socket(office: Station) 
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.3.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.3.1#CS")
 def test_who_wants_another_queue_manager_is_refused_and_told(office: Station) -> None:
     with RawPeer(office.address) as peer:
         peer.say(frame(3))
@@ -168,6 +169,7 @@ def test_what_has_no_place_closes_the_session_with_a_reason(office: Station, nam
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.1#discard")
 def test_a_message_that_comes_twice_is_delivered_once(office: Station) -> None:
     with RawPeer(office.address) as peer, office.connect() as manager:
         once = peer.message(office.direct("orders"), b"once", recoverable=True)

@@ -1,4 +1,7 @@
-"""The committed register against the project as it is, and against the documents if at hand."""
+"""The committed register against the project as it is, and against the documents if at hand.
+
+What the tests have shown is checked when they have run: `make test` ends with it.
+"""
 
 import os
 import shutil
@@ -30,6 +33,18 @@ def test_each_done_is_cited_by_code_and_shown_by_a_marked_test(
     committed: register.Register,
 ) -> None:
     assert told(checks.check_done(committed, ROOT)) == ""
+
+
+def test_no_section_is_better_than_its_statements(committed: register.Register) -> None:
+    assert told(checks.check_statements(committed, ROOT)) == ""
+
+
+def test_nothing_done_hands_over_to_what_is_not(committed: register.Register) -> None:
+    assert told(checks.check_needs(committed, ROOT)) == ""
+
+
+def test_nothing_that_an_erratum_deviates_from_is_done(committed: register.Register) -> None:
+    assert told(checks.check_deviations(committed, ROOT)) == ""
 
 
 def test_each_part_deviates_and_absent_says_why_and_nothing_else_does(

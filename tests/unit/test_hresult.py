@@ -34,6 +34,7 @@ def test_every_code_of_the_document_is_in_the_table(pytestconfig: pytest.Config)
 
 @pytest.mark.spec("MS-MQMQ 2.4")
 @pytest.mark.spec("MS-MQMQ note 44")
+@pytest.mark.spec("E36")
 def test_the_table_has_the_145_codes_of_the_document_and_nine_of_others() -> None:
     assert {code.name for code in HResult} >= NAMED_ELSEWHERE
     assert len(HResult) == 145 + 9

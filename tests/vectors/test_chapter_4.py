@@ -211,6 +211,7 @@ def assert_internal_base(base: BaseHeader, *, reserved: int, size: int) -> None:
     ],
 )
 @pytest.mark.spec("MS-MQQB 2.2.3", "MS-MQQB 2.2.3.1", "MS-MQQB 2.2.1", "MS-MQMQ 2.2.19.1")
+@pytest.mark.spec("E01")
 def test_frames_3_and_4_ask_for_a_session_and_grant_it(
     number: int, reserved: int, client: UUID, server: UUID
 ) -> None:
@@ -236,6 +237,7 @@ def test_frames_3_and_4_ask_for_a_session_and_grant_it(
 
 @pytest.mark.parametrize("number", [5, 6])
 @pytest.mark.spec("MS-MQQB 4.1.5", "MS-MQQB 4.1.6", "MS-MQQB 2.2.2", "MS-MQQB 2.2.2.1")
+@pytest.mark.spec("E03")
 def test_frames_5_and_6_agree_on_parameters(number: int) -> None:
     packet = parse_packet(frame(number))
     assert isinstance(packet, ConnectionParameters)
@@ -251,6 +253,7 @@ def test_frames_5_and_6_agree_on_parameters(number: int) -> None:
 
 
 @pytest.mark.spec("MS-MQQB 4.1.7", "MS-MQMQ 2.2.19.1", "MS-MQMQ 2.2.19.2", "MS-MQMQ 2.2.18.1.5.2")
+@pytest.mark.spec("E21")
 def test_frame_7_says_where_the_message_comes_from_and_goes() -> None:
     assert len(frame(7)) == 2224
     message = parse_packet(frame(7))
@@ -293,6 +296,7 @@ def test_frame_7_says_where_the_message_comes_from_and_goes() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 4.1.7", "MS-MQMQ 2.2.20.6")
+@pytest.mark.spec("E04", "E23")
 def test_frame_7_carries_a_sid_though_ai_is_clear() -> None:
     message = UserMessage.parse(frame(7))
     security = message.security_header
@@ -314,6 +318,7 @@ def test_frame_7_carries_a_sid_though_ai_is_clear() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 4.1.7", "MS-MQMQ 2.2.19.3")
+@pytest.mark.spec("E04", "E21")
 def test_frame_7_carries_a_label_and_a_body_of_2000_bytes() -> None:
     properties = UserMessage.parse(frame(7)).message_properties_header
     fields = properties.fields

@@ -56,6 +56,7 @@ def test_frame_3_is_answered_by_frame_4() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 4.1.4")
+@pytest.mark.spec("E06")
 def test_the_answer_has_the_bytes_by_which_scanners_know_such_a_queue_manager() -> None:
     found = answer(acceptor(), 3)
     assert found[:2] == frame(4)[:2] == b"\x10\x5a"

@@ -1,12 +1,14 @@
 """Where code, tests and pages name sections: citations in brackets and marks on tests.
 
-Files are read and parsed, never imported. Not in here: what has to be named (`checks`).
+Files are read and parsed, never imported. Not in here: what has to be named (`checks`), and which
+of the citations in code are worth anything (`source_code`).
 """
 
 import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tools.conformance.register import RegisterError
@@ -61,17 +63,21 @@ _CITED = re.compile(rf"\[({_CODE})\]")
 _FIRST = re.compile(rf"{_GAP}(?:(?:sections?|§){_GAP})?({_NUMBER}){_RANGE}{_END}")
 # "[MS-MQQB] 2.1, 16 bytes" cites one section: what follows the first has a dot.
 _NEXT = re.compile(rf"{_AND}([1-9][0-9]*(?:\.[0-9]+)+){_RANGE}{_END}")
-_PLACE = re.compile(rf"({_CODE}) ({_NUMBER})")
+_PLACE = re.compile(rf"({_CODE}) ({_NUMBER})(?:#([A-Za-z][A-Za-z0-9-]*))?")
 NOTE_MARK = re.compile(rf"{_CODE} note [1-9][0-9]*")  # is looked after by `notes`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A document named somewhere, with one section of it or, `number` being empty, with none."""
+    """A document named somewhere, with one section of it or, `number` being empty, with none.
+
+    Marks and errata can name a statement of the section, too.
+    """
 
     where: str
     code: str
     number: str
+    statement: str = ""
 
     def fault(self, numbers: Mapping[str, frozenset[str]]) -> str:
         """Why it names nothing that exists, or an empty string."""
@@ -106,30 +112,42 @@ def _between(first: str, last: str) -> list[str]:
 
 
 def place(text: str, where: str) -> Citation | None:
-    """The section that a mark or an erratum names as `DOC 2.1`; None if it has another form."""
+    """What a mark or an erratum names as `DOC 2.1` or `DOC 2.1#ID`; None if it has another form."""
     found = _PLACE.fullmatch(text)
-    return Citation(where=where, code=found[1], number=found[2]) if found else None
+    if not found:
+        return None
+    return Citation(where=where, code=found[1], number=found[2], statement=found[3] or "")
 
 
 def citations_in(root: Path, folder: str) -> Iterator[Citation]:
     """The citations in one of the scanned folders."""
-    for name, text in _files(root, folder):
+    for name, text in files(root, folder):
         yield from citations(text, name)
 
 
-def marks_in(root: Path) -> Iterator[tuple[str, Citation | None]]:
-    """Where tests carry `pytest.mark.spec`, and what each argument names, None if nothing."""
-    for name, text in _files(root, "tests"):
-        try:
-            tree = ast.parse(text)
-        except SyntaxError as error:
-            raise RegisterError(f"{name}: {error}") from error
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and _is_mark(node.func):
-                where = f"{name}:{node.lineno}"
-                texts = [_literal(argument) for argument in node.args] or [""]
-                others = [text for text in texts if not NOTE_MARK.fullmatch(text)]
-                yield from ((where, place(text, where)) for text in others)
+def marks_in(root: Path) -> Iterator[tuple[str, str]]:
+    """Where tests carry `pytest.mark.spec`, and each argument; empty if it is no literal."""
+    for name, text in files(root, "tests"):
+        yield from ((f"{name}:{line}", mark) for line, mark in _marks(name, text))
+
+
+@cache
+def _marks(name: str, text: str) -> tuple[tuple[int, str], ...]:
+    """The marks of a file by line; several checks ask."""
+    return tuple(
+        (node.lineno, mark)
+        for node in ast.walk(parsed(name, text))
+        if isinstance(node, ast.Call) and _is_mark(node.func)
+        for mark in [_literal(argument) for argument in node.args] or [""]
+    )
+
+
+def parsed(name: str, text: str) -> ast.Module:
+    """The syntax tree of a file."""
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise RegisterError(f"{name}: {error}") from error
 
 
 def spec_marks(expression: ast.expr) -> Iterator[str]:
@@ -150,7 +168,8 @@ def _literal(argument: ast.expr) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _files(root: Path, folder: str) -> Iterator[tuple[str, str]]:
+def files(root: Path, folder: str) -> Iterator[tuple[str, str]]:
+    """Name and text of each file in one of the scanned folders, without generated ones."""
     for path in sorted((root / folder).rglob("*" + SCANNED[folder])):
         name = path.relative_to(root).as_posix()
         if not name.startswith(GENERATED):

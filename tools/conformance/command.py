@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.conformance import notes
-from tools.conformance.checks import CHECKS
+from tools.conformance.checks import CHECKS, Finding, check_proved
 from tools.conformance.page import PAGE, rendered
 from tools.conformance.register import (
     FOLDER,
+    Register,
     RegisterError,
     Status,
     document_paths,
@@ -20,6 +21,7 @@ from tools.conformance.register import (
     set_status,
     write,
 )
+from tools.conformance.results import FOLDER as RESULTS
 from tools.conformance.specifications import DOCUMENTS, refresh
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match given.command:
             case "check":
                 return _check(given.root, given.specs)
+            case "proved":
+                return _proved(given.root)
             case "report":
                 text = rendered(load(given.root)) + notes.chapter(given.root)
                 write({given.root / PAGE: text})
@@ -51,12 +55,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _check(root: Path, specs: Path | None) -> int:
     register = load(root)
-    found = [f"{name}: {it}" for name, check in CHECKS.items() for it in check(register, root)]
+    found = [(name, it) for name, check in CHECKS.items() for it in check(register, root)]
     if specs is not None:
-        found += [f"notes: {where}: {what}" for where, what in notes.compared(root, specs)]
+        compared = notes.compared(root, specs)
+        found += [("notes", Finding(where=where, what=what)) for where, what in compared]
+    return _tell(register, found)
+
+
+def _proved(root: Path) -> int:
+    register = load(root)
+    return _tell(register, [("proved", it) for it in check_proved(register, root)])
+
+
+def _tell(register: Register, found: list[tuple[str, Finding]]) -> int:
     sections = sum(len(document.sections) for document in register.documents)
     found_in = f"{sections} sections of {len(register.documents)} documents"
-    print("\n".join([*found, f"{len(found)} findings in {found_in}"]))
+    lines = [f"{name}: {finding}" for name, finding in found]
+    print("\n".join([*lines, f"{len(found)} findings in {found_in}"]))
     return FOUND_SOMETHING if found else FOUND_NOTHING
 
 
@@ -76,16 +91,31 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="the project (default: this one)")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    checking = commands.add_parser("check", help="run the checks and print what they find")
+    checking = commands.add_parser("check", help="run the checks that read files alone")
     checking.add_argument("--specs", type=Path, help="compare the notes with CODE/CODE.md there")
+    commands.add_parser(
+        "proved",
+        help="check that a test that ran and passed shows whatever is done",
+        description="Check that whatever is done, and each erratum, is shown by a marked test "
+        f"that ran and passed, and by none that failed. Reads {RESULTS.as_posix()}/*.json, which "
+        "the tests write under `make test`; results of other sources are refused.",
+    )
     commands.add_parser("report", help=f"write {PAGE.as_posix()}")
     setting = commands.add_parser("set", help="give sections of a document a status")
     setting.add_argument("document", help="for example MS-MQMQ")
-    setting.add_argument("sections", nargs="+", metavar="section", help="for example 2.2.19.1")
+    setting.add_argument(
+        "sections", nargs="+", metavar="section", help="for example 2.2.19.1 or 2.2.19.1#SE"
+    )
     choices = ", ".join(Status)
     setting.add_argument("status", type=Status, choices=list(Status), help=f"one of {choices}")
-    setting.add_argument("--why", default="", help="required by part, deviates and absent")
-    renewing = commands.add_parser("refresh", help="take the headings from the documents")
+    setting.add_argument(
+        "--why",
+        default="",
+        help="required by part, deviates and absent; may be given for a statement that is todo",
+    )
+    renewing = commands.add_parser(
+        "refresh", help="take headings and what sections need from the documents"
+    )
     renewing.add_argument("documents", nargs="*", metavar="document", help="default: all")
     renewing.add_argument(
         "--specs",

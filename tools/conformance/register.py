@@ -5,6 +5,7 @@ Not in here: where the headings come from (`specifications`) and whether the reg
 """
 
 import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -15,6 +16,8 @@ from typing import Any
 
 FOLDER = Path("conformance")
 ERRATA = "errata.toml"
+
+_STATEMENT_ID = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 
 
 class RegisterError(Exception):
@@ -36,14 +39,41 @@ class Status(StrEnum):
         return self in (Status.PART, Status.DEVIATES, Status.ABSENT)
 
 
+class ErratumKind(StrEnum):
+    """Whether an erratum chooses between texts or goes against one."""
+
+    READING = "reading"
+    DEVIATION = "deviation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One rule of a section that has several, with a test of its own.
+
+    `says` is the rule in our words. `needs` names sections or statements, as marks do, to which the
+    rule hands over.
+    """
+
+    id: str
+    says: str
+    status: Status = Status.TODO
+    why: str = ""
+    needs: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading of a document, and what became of it."""
+    """A heading of a document, and what became of it.
+
+    `needs` are the sections on behaviour to which its text hands over, taken from the document.
+    """
 
     number: str
     title: str
     status: Status = Status.TODO
     why: str = ""
+    needs: tuple[str, ...] = ()
+    statements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +101,18 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erratum:
-    """A place where the documents contradict themselves or say nothing, and what we do."""
+    """A place where the documents contradict themselves or say nothing, and what we do.
+
+    A test marked with its id shows the decision, unless `unshown` says why none does.
+    """
 
     id: str
+    kind: ErratumKind
     where: str
     found: str
     decision: str
     sections: tuple[str, ...]
+    unshown: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +126,23 @@ class Register:
     def numbers(self) -> dict[str, frozenset[str]]:
         """The section numbers that can be cited, by document."""
         return {document.code: frozenset(document.headings) for document in self.documents}
+
+    @property
+    def statuses(self) -> dict[str, Status]:
+        """The status of each section and statement that has one, by what a mark says."""
+        found: dict[str, Status] = {}
+        for document in self.documents:
+            for row in document.rows:
+                name = f"{document.code} {row.number}"
+                found[name] = row.status
+                found |= {f"{name}#{each.id}": each.status for each in row.statements}
+        return found
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """Everything that a spec mark can name: sections, statements and errata."""
+        headings = {f"{code} {number}" for code, of in self.numbers.items() for number in of}
+        return frozenset(headings | self.statuses.keys() | {each.id for each in self.errata})
 
 
 def order(number: str) -> tuple[int, ...]:
@@ -106,20 +158,41 @@ def in_order(sections: Iterable[Section]) -> tuple[Section, ...]:
 def set_status(
     document: Document, numbers: Collection[str], status: Status, *, why: str
 ) -> Document:
-    """Give sections a status; one of the rest goes to `also`, and back with `todo`."""
-    if bool(why) != status.explained:
+    """Give sections or statements a status; one of `other` goes to `also`, and back with `todo`."""
+    if bool(why) != status.explained and not (status is Status.TODO and _only_statements(numbers)):
         raise RegisterError(f"{status} {'needs' if status.explained else 'takes no'} why")
     headings = document.headings
-    if unknown := [number for number in numbers if number not in headings]:
-        raise RegisterError(f"[{document.code}] has no section {', '.join(unknown)}")
-    headings |= {number: replace(headings[number], status=status, why=why) for number in numbers}
+    for number in numbers:
+        headings |= _given(document.code, headings, number, status, why)
     rest = [headings[row.number] for row in (*document.also, *document.other)]
     return replace(
         document,
         sections=tuple(headings[row.number] for row in document.sections),
-        also=tuple(row for row in rest if row.status is not Status.TODO),
-        other=tuple(row for row in rest if row.status is Status.TODO),
+        also=tuple(row for row in rest if row.status is not Status.TODO or row.statements),
+        other=tuple(row for row in rest if row.status is Status.TODO and not row.statements),
     )
+
+
+def _only_statements(numbers: Collection[str]) -> bool:
+    return all("#" in number for number in numbers)
+
+
+def _given(
+    code: str, headings: dict[str, Section], name: str, status: Status, why: str
+) -> dict[str, Section]:
+    number, _, statement = name.partition("#")
+    if number not in headings:
+        raise RegisterError(f"[{code}] has no section {number}")
+    row = headings[number]
+    if not statement:
+        return {number: replace(row, status=status, why=why)}
+    if statement not in {each.id for each in row.statements}:
+        raise RegisterError(f"[{code}] {number} has no statement {statement}")
+    statements = tuple(
+        replace(each, status=status, why=why) if each.id == statement else each
+        for each in row.statements
+    )
+    return {number: replace(row, statements=statements)}
 
 
 def load(root: Path) -> Register:
@@ -162,9 +235,34 @@ def load_document(path: Path) -> Document:
     return document
 
 
-def _section(*, number: str, title: str, status: str, why: str = "") -> Section:
+def _section(
+    *,
+    number: str,
+    title: str,
+    status: str,
+    why: str = "",
+    needs: Iterable[str] = (),
+    statements: Iterable[dict[str, Any]] = (),
+) -> Section:
     order(number)  # refuses here what could not be sorted later
-    return Section(number=number, title=title, status=Status(status), why=why)
+    found = tuple(_statement(**each) for each in statements)
+    if len({each.id for each in found}) < len(found):
+        raise ValueError(f"{number} has two statements of one id")
+    return Section(
+        number=number,
+        title=title,
+        status=Status(status),
+        why=why,
+        needs=tuple(needs),
+        statements=found,
+    )
+
+
+def _statement(*, status: str, needs: Iterable[str] = (), **rest: str) -> Statement:
+    statement = Statement(status=Status(status), needs=tuple(needs), **rest)
+    if not _STATEMENT_ID.fullmatch(statement.id):
+        raise ValueError(f"{statement.id!r} is no id for a statement")
+    return statement
 
 
 def _heading(line: str) -> Section:
@@ -176,10 +274,10 @@ def _heading(line: str) -> Section:
 def _load_errata(path: Path) -> tuple[Erratum, ...]:
     try:
         return tuple(
-            Erratum(**{**row, "sections": tuple(row["sections"])})
+            Erratum(**{**row, "sections": tuple(row["sections"]), "kind": ErratumKind(row["kind"])})
             for row in _toml(path).get("erratum", [])
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise RegisterError(f"{path}: {type(error).__name__}: {error}") from error
 
 
@@ -191,7 +289,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def dumped(document: Document) -> str:
-    """The document's file: one line a section, so that a change of status changes one line."""
+    """The document's file: one line a section or statement, so that one status is one line."""
     return "\n".join(
         [
             "# Kept by tools/conformance: `set` changes a status, `refresh` takes new headings.",
@@ -223,11 +321,35 @@ def _array(name: str, lines: list[str]) -> list[str]:
 
 
 def _row(section: Section) -> str:
-    why = f", why = {quoted(section.why)}" if section.why else ""
-    return (
-        f"{{ number = {quoted(section.number)}, title = {quoted(section.title)}, "
-        f"status = {quoted(section.status.value)}{why} }}"
-    )
+    pairs = [("number", quoted(section.number)), ("title", quoted(section.title))]
+    pairs += _judged(section.status, section.why, section.needs)
+    line = f"{{ {_pairs(pairs)}"
+    if not section.statements:
+        return line + " }"
+    rows = [
+        _pairs(
+            [
+                ("id", quoted(each.id)),
+                *_judged(each.status, each.why, each.needs),
+                ("says", quoted(each.says)),
+            ]
+        )
+        for each in section.statements
+    ]
+    return "\n".join([line + ", statements = [", *(f"    {{ {row} }}," for row in rows), "  ] }"])
+
+
+def _judged(status: Status, why: str, needs: tuple[str, ...]) -> list[tuple[str, str]]:
+    pairs = [("status", quoted(status.value))]
+    if why:
+        pairs.append(("why", quoted(why)))
+    if needs:
+        pairs.append(("needs", f"[{', '.join(quoted(each) for each in needs)}]"))
+    return pairs
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in pairs)
 
 
 def _line(section: Section) -> str:

@@ -1,11 +1,12 @@
 """What the register takes from the documents: their headings, and which of them are normative.
 
 A section is normative when it is in chapter 2 or 3 and its own text, without that of the sections
-below it, says MUST, SHOULD or MAY. Of the text nothing but the headings is kept.
+below it, says MUST, SHOULD or MAY. A normative section on behaviour, one of 3.x.4 to 3.x.7, needs
+the other such sections that its text names. Nothing else of the text is kept.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,10 @@ _CONTENTS = re.compile(rf"^ *- \[({_NUMBER}) (.+)\]\(#Section_[\w.]+\)$", re.MUL
 _HEADING = re.compile(rf"#{{1,6}} ({_NUMBER}) .+")
 _REVISION = re.compile(r"^\| *(\d+)/(\d+)/(\d{4}) *\| *([\d.]+) *\|", re.MULTILINE)
 _REQUIREMENT = re.compile(r"\b(?:MUST|SHOULD|MAY)\b")
+_BEHAVIOUR = re.compile(r"3\.[0-9]+\.[4-7](?:\.[0-9]+)*")
+_DEEP = r"([0-9]+(?:\.[0-9]+)+)"
+_ELSEWHERE = re.compile(rf"\[?(M[CS]-[A-Z0-9]+)\]?(?:\([^)]*\))?\]?,?\s*sections?\s*{_DEEP}")
+_HERE = re.compile(rf"(?:section\s*\[?|#Section_){_DEEP}")
 
 
 def refresh(root: Path, specs: Path, codes: Collection[str]) -> list[str]:
@@ -83,8 +88,12 @@ def read_specification(path: Path) -> Document:
         for number, body in bodies.items()
         if order(number)[0] in NORMATIVE_CHAPTERS and _REQUIREMENT.search(body)
     }
+    needed = {number: _needed(path.stem, number, bodies) for number in normative}
     month, day, year, revision = revisions[-1] if revisions else ("", "", "", "")
-    headings = in_order(Section(number=number, title=titles[number]) for number in titles)
+    headings = in_order(
+        Section(number=number, title=titles[number], needs=needed.get(number, ()))
+        for number in titles
+    )
     return Document(
         code=path.stem,
         title=title[2],
@@ -116,20 +125,33 @@ def _bodies(text: str, titles: dict[str, str]) -> dict[str, str]:
     return {number: "\n".join(lines) for number, lines in bodies.items()}
 
 
+def _needed(code: str, number: str, bodies: Mapping[str, str]) -> tuple[str, ...]:
+    """The sections on behaviour that a section on behaviour names, but itself."""
+    if not _BEHAVIOUR.fullmatch(number):
+        return ()
+    named = set(_ELSEWHERE.findall(bodies[number]))
+    here = set(_HERE.findall(_ELSEWHERE.sub("", bodies[number])))
+    named |= {(code, its) for its in here & bodies.keys()}
+    named -= {(code, number)}
+    behaviour = [it for it in named if it[0] in DOCUMENTS and _BEHAVIOUR.fullmatch(it[1])]
+    behaviour.sort(key=lambda it: (it[0], order(it[1])))
+    return tuple(f"{document} {its}" for document, its in behaviour)
+
+
 def merged(old: Document | None, fresh: Document) -> Document:
     """The fresh headings with the statuses and whys that the register already has."""
     known = {row.number: row for row in old.rows} if old else {}
 
     def kept(row: Section) -> Section:
         was = known.get(row.number, row)
-        return replace(row, status=was.status, why=was.why)
+        return replace(row, status=was.status, why=was.why, statements=was.statements)
 
     rest = [kept(row) for row in fresh.other]
     return replace(
         fresh,
         sections=tuple(kept(row) for row in fresh.sections),
-        also=tuple(row for row in rest if row.status is not Status.TODO),
-        other=tuple(row for row in rest if row.status is Status.TODO),
+        also=tuple(row for row in rest if row.status is not Status.TODO or row.statements),
+        other=tuple(row for row in rest if row.status is Status.TODO and not row.statements),
     )
 
 
@@ -146,6 +168,8 @@ def changes(old: Document | None, new: Document) -> list[str]:
             said.append(f"removed {number} {was.title}{lost}")
         elif was.title != now.title:
             said.append(f"renamed {number} {was.title} to {now.title}, still {now.status}")
+        if now is not None and was.needs != now.needs:
+            said.append(f"{number} needs {', '.join(now.needs) or 'nothing'}")
     was_normative, normative = ({row.number for row in it.sections} for it in (old, new))
     moved = (normative ^ was_normative) & before.keys() & after.keys()
     said += [

@@ -187,6 +187,7 @@ def test_a_capture_file_that_is_cut_off_gives_what_it_has_and_says_where() -> No
 
 
 @pytest.mark.spec("MS-MQQB 2.1.2", "MS-MQQB 2.2.7")
+@pytest.mark.spec("E20")
 def test_the_port_tells_a_ping_request_from_its_response() -> None:
     ask = ipv4(udp(frame(1), ports=(4057, 3527)), protocol=UDP)
     answer = ipv4(udp(frame(2), ports=(3527, 4057)), protocol=UDP)
@@ -194,6 +195,7 @@ def test_the_port_tells_a_ping_request_from_its_response() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 2.1.2")
+@pytest.mark.spec("E20")
 def test_pings_between_two_ping_ports_are_told_apart_by_cookie() -> None:
     ask = ipv4(udp(frame(1), ports=(3527, 3527)), protocol=UDP)
     answer = ipv4(udp(frame(2), ports=(3527, 3527)), protocol=UDP)

@@ -45,6 +45,7 @@ from unit.engine.foreign_world import (
     ids=str,
 )
 @pytest.mark.spec("MS-MQQB 3.1.5.8", "MS-MQQB 3.1.5.8.5", "MS-MQQB 3.1.5.8.8")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.8#insert", "E69")
 def test_a_message_comes_into_the_queue_that_its_name_means_here(
     world: World, name: object
 ) -> None:
@@ -93,6 +94,7 @@ def test_nobody_sends_to_a_queue_that_is_not_for_that(world: World, name: object
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.7", "MS-MQQB 3.1.5.8")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.7#disk")
 def test_recoverable_messages_are_on_the_disk_before_the_answer(world: World) -> None:
     number = world.create("q")
     world.durable_at_once = False
@@ -145,6 +147,7 @@ def test_messages_that_come_together_are_each_found_by_their_own_identifier(worl
 
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.5.8.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.1#match", "MS-MQQB 3.1.5.8.1#discard")
 def test_a_message_that_was_here_before_is_dropped(world: World, recoverable: bool) -> None:
     number = world.create("q")
     packet = foreign("q", 7, body=b"a", recoverable=recoverable)
@@ -159,6 +162,7 @@ def test_a_message_that_was_here_before_is_dropped(world: World, recoverable: bo
 
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.5.8.1", "MS-MQQB 3.1.1.3")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#history")
 def test_recoverable_duplicates_are_known_after_a_restart(world: World, checkpoint: bool) -> None:
     number = world.create("q")
     packet = foreign("q", 7, body=b"a", recoverable=True)
@@ -172,6 +176,7 @@ def test_recoverable_duplicates_are_known_after_a_restart(world: World, checkpoi
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#history")
 def test_a_rejected_message_is_a_duplicate_the_next_time(world: World) -> None:
     world.create("admin")
     fields = {"admin_queue": r"OS:here\private$\admin", "acknowledgments": 4}
@@ -192,6 +197,7 @@ def sequence(world: World, *places: tuple[int, int], sequence_id: int = SEQUENCE
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.6", "MS-MQQB 3.1.1.5")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.1#transactional", "MS-MQQB 3.1.5.8.6#new-sequence")
 def test_transactional_messages_are_taken_once_and_in_order(world: World) -> None:
     number = world.create("tx", transactional=True)
     sequence(world, (1, 0), (2, 1), (2, 1), (1, 0), (4, 3), (3, 2), (7, 3), (6, 5), (8, 0))
@@ -203,6 +209,7 @@ def test_transactional_messages_are_taken_once_and_in_order(world: World) -> Non
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.6", "MS-MQDMPR 3.1.1.5")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.6#rejects", "E57")
 def test_what_is_not_accepted_is_counted_until_something_is(world: World) -> None:
     world.create("tx", transactional=True)
     sequence(world, (1, 0))
@@ -216,6 +223,7 @@ def test_what_is_not_accepted_is_counted_until_something_is(world: World) -> Non
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.5", "MS-MQDMPR 3.1.1.5")
+@pytest.mark.spec("E58")
 def test_each_sender_and_each_name_has_its_own_sequence(world: World) -> None:
     number = world.create("tx", transactional=True)
     other: dict[str, Any] = {"source_queue_manager": ELSEWHERE.bytes_le}
@@ -228,6 +236,7 @@ def test_each_sender_and_each_name_has_its_own_sequence(world: World) -> None:
 
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1", "MS-MQQB 3.1.5.8.6")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#IncomingTxSequence")
 def test_sequences_go_on_after_a_restart(world: World, checkpoint: bool) -> None:
     number = world.create("tx", transactional=True)
     sequence(world, (1, 0), (2, 1))
@@ -244,6 +253,7 @@ def test_sequences_go_on_after_a_restart(world: World, checkpoint: bool) -> None
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.6", "MS-MQQB 3.1.5.8.2")
+@pytest.mark.spec("E57")
 def test_a_rejected_transactional_message_has_its_place_in_the_sequence(world: World) -> None:
     number = world.create("tx", transactional=True, quota=1)
     sequence(world, (1, 0))

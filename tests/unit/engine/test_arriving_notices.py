@@ -118,6 +118,12 @@ def queues(world: World) -> World:
 
 @pytest.mark.parametrize(("name", "make"), REJECTED, ids=[name for name, _ in REJECTED])
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2", "MS-MQQB 3.1.5.8.8", "MS-MQQB 3.1.7.1.2", "MS-MQQB 3.1.7.15")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.8.2#bad-queue",
+    "MS-MQQB 3.1.5.8.2#not-transactional-queue",
+    "MS-MQQB 3.1.5.8.2#not-transactional-message",
+    "MS-MQQB 3.1.5.8.8#queue-quota",
+)
 def test_a_message_that_is_not_taken_is_acknowledged_with_the_reason(
     queues: World, name: str, make: Make
 ) -> None:
@@ -135,6 +141,7 @@ def test_a_message_that_is_not_taken_is_acknowledged_with_the_reason(
 
 @pytest.mark.parametrize(("name", "make"), REJECTED, ids=[name for name, _ in REJECTED])
 @pytest.mark.spec("MS-MQQB 3.1.7.15", "MS-MQQB 3.1.1.3")
+@pytest.mark.spec("MS-MQQB 3.1.7.15#SendInsecureNacks")
 def test_strangers_are_not_told_too_much_unless_that_was_chosen(
     queues: World, name: str, make: Make
 ) -> None:
@@ -145,6 +152,7 @@ def test_strangers_are_not_told_too_much_unless_that_was_chosen(
 
 @pytest.mark.parametrize("wanted", [0, POSITIVE_ARRIVAL, POSITIVE_RECEIVE, NEGATIVE_RECEIVE])
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2", "MS-MQQB 3.1.7.15")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#NA", "MS-MQQB 3.1.7.15#AQ")
 def test_who_did_not_ask_for_it_is_not_told(queues: World, wanted: int) -> None:
     arrive(queues, foreign("none", admin_queue=ADMIN, acknowledgments=wanted))
     arrive(queues, foreign("none", 2, acknowledgments=ALL))
@@ -171,6 +179,11 @@ TRANSACTIONAL: list[tuple[str, Make]] = [
 
 @pytest.mark.parametrize(("name", "make"), TRANSACTIONAL, ids=[each for each, _ in TRANSACTIONAL])
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2", "MS-MQQB 3.1.5.8.8", "MS-MQQB 3.1.7.17", "MS-MQQB 2.2.5")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.8.2#bad-queue",
+    "MS-MQQB 3.1.5.8.2#not-transactional-queue",
+    "MS-MQQB 3.1.5.8.8#queue-quota",
+)
 def test_a_transactional_message_that_is_not_taken_has_a_negative_final_ack(
     queues: World, name: str, make: Make
 ) -> None:
@@ -186,6 +199,7 @@ def test_a_transactional_message_that_is_not_taken_has_a_negative_final_ack(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.8")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.8#JN", "E66")
 def test_what_finds_a_full_queue_or_is_late_lies_in_the_dead_letter_queue_here(
     queues: World,
 ) -> None:
@@ -209,6 +223,11 @@ def test_what_finds_a_full_queue_or_is_late_lies_in_the_dead_letter_queue_here(
 
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.5.8.10", "MS-MQQB 3.1.7.15", "MS-MQQB 3.1.5.11")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.7.15#CorrelationIdentifier",
+    "MS-MQQB 3.1.7.15#DeliveryGuarantee",
+    "MS-MQQB 3.1.7.15#attributes",
+)
 def test_a_message_that_reached_its_queue_is_acknowledged(queues: World, recoverable: bool) -> None:
     packet = foreign(
         "q",
@@ -237,6 +256,7 @@ def test_a_message_that_reached_its_queue_is_acknowledged(queues: World, recover
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.15")
+@pytest.mark.spec("MS-MQQB 3.1.7.15#Body")
 def test_a_negative_acknowledgment_brings_the_body_back_unless_it_is_encrypted(
     queues: World,
 ) -> None:
@@ -248,6 +268,7 @@ def test_a_negative_acknowledgment_brings_the_body_back_unless_it_is_encrypted(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.15")
+@pytest.mark.spec("MS-MQQB 3.1.7.15#ResponseQueue")
 def test_an_acknowledgment_names_the_queue_that_it_is_about(queues: World) -> None:
     number = queues.find(r".\private$\q")
     identifier = queues.engine.queue(number).properties.identifier
@@ -272,6 +293,7 @@ def with_admin(kind: int, number: int) -> bytes:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.15")
+@pytest.mark.spec("MS-MQQB 3.1.7.15#destination")
 def test_the_administration_queue_may_be_named_in_any_form(queues: World) -> None:
     here = queues.create("admin")
     public = UUID(int=99)
@@ -336,6 +358,7 @@ FATES: list[tuple[str, Fate]] = [
 @pytest.mark.spec(
     "MS-MQQB 3.1.7.2", "MS-MQQB 3.1.7.2.1", "MS-MQQB 3.1.7.2.2", "MS-MQQB 3.1.7.17", "MS-MQQB 2.2.5"
 )
+@pytest.mark.spec("MS-MQQB 3.1.7.17#attributes", "MS-MQQB 3.1.7.17#FinalAck")
 def test_a_sender_learns_what_became_of_its_message_in_the_end(
     queues: World, name: str, fate: Fate
 ) -> None:
@@ -386,6 +409,7 @@ def test_a_sender_learns_what_became_of_its_message_in_the_end(
 )
 @pytest.mark.parametrize("fate", [fate for _, fate in FATES], ids=[name for name, _ in FATES])
 @pytest.mark.spec("MS-MQQB 3.1.7.2.2")
+@pytest.mark.spec("E64")
 def test_that_a_message_has_left_its_queue_is_told_to_who_waits_for_it(
     queues: World, fields: dict[str, Any], is_told: bool, fate: Fate
 ) -> None:
@@ -396,6 +420,7 @@ def test_that_a_message_has_left_its_queue_is_told_to_who_waits_for_it(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.17", "MS-MQQB 3.1.7.2.2")
+@pytest.mark.spec("E63")
 def test_a_sender_that_did_not_use_a_direct_name_is_told_by_its_identifier(queues: World) -> None:
     name = PrivateName(computer=GUID, number=queues.find(r".\private$\tx"))
     arrive(queues, foreign(name, transaction=place(1), negative_journaling=True))
@@ -423,6 +448,7 @@ def test_that_is_so_after_a_restart_too(queues: World, checkpoint: bool) -> None
 
 
 @pytest.mark.spec("MS-MQQB 3.1.6.9", "MS-MQQB 3.1.7.17", "MS-MQQB 2.2.4", "MS-MQQB 3.1.1.6.2")
+@pytest.mark.spec("MS-MQQB 3.1.7.17#OrderAck", "E47")
 def test_an_order_ack_says_how_far_a_sequence_has_come(queues: World) -> None:
     packets = [foreign("tx", number, transaction=place(number)) for number in (1, 2, 3)]
     (incoming,) = arrive(queues, *packets).sequences
@@ -450,6 +476,7 @@ def test_of_a_sequence_of_which_nothing_was_accepted_nothing_is_said(queues: Wor
 
 
 @pytest.mark.spec("MS-MQQB 3.1.6.9", "MS-MQQB 3.1.5.8.6")
+@pytest.mark.spec("MS-MQQB 3.1.6.9#earlier-sequence", "E78")
 def test_who_sends_of_an_earlier_sequence_again_learns_that_it_has_arrived(queues: World) -> None:
     later = place(1, sequence=SEQUENCE + 1)
     arrive(queues, foreign("tx", 1, transaction=place(1)), foreign("tx", 2, transaction=later))

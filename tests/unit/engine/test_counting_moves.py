@@ -32,6 +32,7 @@ def moves(world: World, number: int) -> int:
 
 
 @pytest.mark.spec("MS-MQRR 2.2.5.3", "MS-MQDMPR 3.1.7.1.16")
+@pytest.mark.spec("E79")
 def test_every_move_is_counted_there_and_back(world: World) -> None:
     number, later, only = orders(world)
     assert moves(world, number) == 0
@@ -103,6 +104,7 @@ def test_the_count_stays_when_more_becomes_known_of_the_message(world: World) ->
         assert world.engine.queue(later).notes[only] == Note(aborts=1 + checkpoint, moves=1)
 
 
+@pytest.mark.spec("E79")
 def test_being_set_aside_as_poison_is_a_move(world: World) -> None:
     number = world.create("orders", transactional=True, poison_after=1)
     (only,) = world.fill(number, b"a")

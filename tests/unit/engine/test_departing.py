@@ -98,6 +98,7 @@ def test_what_was_not_acknowledged_leaves_again_after_a_rewind(world: World) -> 
 
 @pytest.mark.spec("MS-MQQB 3.1.4.1", "MS-MQQB 3.1.3.2")
 @pytest.mark.spec("MS-MQQB 3.1.1.3.2")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#OutgoingMessageTable")
 def test_after_a_restart_what_is_recoverable_leaves_again(world: World) -> None:
     for body in (b"a", b"b"):
         world.send_to(REMOTE, body=body, recoverable=body == b"b")
@@ -155,6 +156,7 @@ def test_a_removal_that_the_disk_does_not_take_leaves_the_message(world: World) 
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.5", "MS-MQQB 3.1.7.1.3", "MS-MQQB 3.1.1.3.1")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#OutgoingTxSequenceNumber", "MS-MQQB 3.1.7.1.3#sequence")
 def test_committed_messages_are_numbered_from_one_in_a_sequence_of_their_own(world: World) -> None:
     commit(world, b"a", b"b")
     commit(world, b"c")
@@ -168,6 +170,7 @@ def test_committed_messages_are_numbered_from_one_in_a_sequence_of_their_own(wor
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.5")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.3#sequence")
 def test_numbers_are_given_in_the_order_of_the_commits(world: World) -> None:
     first, second = world.begin(), world.begin()
     world.send_to(REMOTE, first, body=b"first")
@@ -184,6 +187,7 @@ def test_numbers_are_given_in_the_order_of_the_commits(world: World) -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.5")
+@pytest.mark.spec("E58")
 def test_each_destination_has_its_own_sequence(world: World) -> None:
     other = r"DIRECT=TCP:10.0.0.8\private$\orders"
     commit(world, b"a")
@@ -195,6 +199,7 @@ def test_each_destination_has_its_own_sequence(world: World) -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.6", "MS-MQQB 3.1.1.3.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.6#delete", "MS-MQQB 3.1.5.6#new-sequence", "E61")
 def test_an_empty_queue_begins_a_new_sequence_above_all_before(world: World) -> None:
     commit(world, b"a", b"b")
     first = sequence_of(world)
@@ -220,6 +225,9 @@ def test_a_sequence_goes_on_while_anything_of_it_is_on_its_way_to_the_disk(world
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.parametrize("clock", [10, -1000])
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.1.3.1#OutgoingTxSequenceID", "MS-MQQB 3.1.1.3.1#OutgoingTxSequenceNumber", "E59"
+)
 def test_after_a_restart_sequences_are_above_all_before_whatever_the_clock_says(
     world: World, checkpoint: bool, clock: int
 ) -> None:
@@ -272,6 +280,7 @@ def test_nothing_overtakes_what_is_being_given_up(world: World, is_full: bool) -
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1.3", "MS-MQQB 3.1.6.5")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.3#previous", "E60")
 def test_the_first_that_leaves_again_bridges_the_gap_before_it(world: World) -> None:
     commit(world, b"a", b"b", b"c")
     depart(world)
@@ -281,6 +290,7 @@ def test_the_first_that_leaves_again_bridges_the_gap_before_it(world: World) -> 
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1.2", "MS-MQQB 3.1.7.1.3", "MS-MQQB 3.1.1.5")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.3#previous", "E60")
 def test_a_message_that_expired_before_it_left_makes_a_gap_that_is_told(world: World) -> None:
     commit(world, b"a")
     commit(world, b"b", time_to_reach_queue=5, negative_journaling=True)
@@ -295,6 +305,9 @@ def test_a_message_that_expired_before_it_left_makes_a_gap_that_is_told(world: W
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.6", "MS-MQQB 3.1.1.6.2", "MS-MQDMPR 3.1.1.4")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.5.3#transactional", "MS-MQQB 3.1.5.6#LastAck", "MS-MQQB 3.1.5.6#UnackedSequence"
+)
 def test_an_order_ack_ends_what_it_names_and_all_before(world: World) -> None:
     commit(world, b"a", b"b", b"c")
     acknowledged = depart(world)
@@ -326,6 +339,7 @@ def test_an_order_ack_may_come_by_a_direct_name(world: World, name: str) -> None
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.6")
+@pytest.mark.spec("MS-MQQB 3.1.5.6#delete", "E61")
 def test_an_order_ack_of_what_was_never_sent_ends_nothing(world: World) -> None:
     commit(world, b"a")
     assert arrive(world, order_ack(SEQUENCE, 9)).ordered == []
@@ -360,6 +374,7 @@ def test_what_only_looks_like_an_acknowledgment_is_none(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.6", "MS-MQQB 3.1.5.5.4", "MS-MQQB 3.1.1.6.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.6#AwaitingFinalACK", "MS-MQQB 3.1.5.7#journal")
 def test_a_message_that_wants_a_copy_stays_for_its_final_ack(world: World) -> None:
     commit(world, b"a", positive_journaling=True)
     commit(world, b"b")
@@ -385,6 +400,7 @@ def test_a_message_that_wants_a_copy_stays_for_its_final_ack(world: World) -> No
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.5.7", "MS-MQQB 3.1.5.5.4")
+@pytest.mark.spec("MS-MQQB 3.1.5.7#dead-letter")
 def test_a_negative_final_ack_puts_the_message_into_the_dead_letter_queue(
     world: World, ordered: bool, restarted: bool
 ) -> None:
@@ -407,6 +423,7 @@ def test_a_negative_final_ack_puts_the_message_into_the_dead_letter_queue(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.7", "MS-MQDMPR 3.1.1.12")
+@pytest.mark.spec("MS-MQQB 3.1.5.7#own-dead-letter")
 def test_the_applications_own_dead_letter_queue_is_used_if_it_named_one(world: World) -> None:
     own = world.create("dead", transactional=True)
     commit(world, b"a", negative_journaling=True, dead_letter=r".\private$\dead")
@@ -418,6 +435,7 @@ def test_the_applications_own_dead_letter_queue_is_used_if_it_named_one(world: W
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.7")
+@pytest.mark.spec("MS-MQQB 3.1.5.7#MessageID")
 def test_a_final_ack_of_somebody_elses_message_does_nothing(world: World) -> None:
     commit(world, b"a", negative_journaling=True)
     view = MessageView(depart(world)[0].packet)
@@ -439,6 +457,7 @@ def test_what_never_left_expires_in_time(world: World) -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1.2", "MS-MQQB 3.1.5.7")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.2#transmitted", "E65")
 def test_what_is_under_way_does_not_expire_because_the_other_side_may_have_it(
     world: World,
 ) -> None:
@@ -453,6 +472,7 @@ def test_what_is_under_way_does_not_expire_because_the_other_side_may_have_it(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1.2")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.2#transmitted", "E65")
 def test_what_nobody_says_anything_about_is_given_up_in_the_end(world: World) -> None:
     world.engine.departures.in_doubt_s = 100
     world.send_to(

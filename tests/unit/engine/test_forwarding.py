@@ -43,6 +43,7 @@ def hopped(packet: bytes, hops: int) -> bytes:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2", "MS-MQQB 3.1.5.8.5")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#hops")
 def test_a_message_for_another_goes_on_with_one_more_hop_and_nothing_else_changed(
     router: World,
 ) -> None:
@@ -65,6 +66,7 @@ def test_what_is_passed_on_is_passed_on_once(router: World) -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.6.2", "MS-MQQB 3.1.5.8.6")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#forwarded")
 def test_a_sequence_is_none_of_the_business_of_who_passes_it_on(router: World) -> None:
     numbers = [2, 3, 2]
     for number in numbers:
@@ -86,6 +88,7 @@ def test_a_sequence_is_none_of_the_business_of_who_passes_it_on(router: World) -
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#too-many-hops")
 def test_a_message_that_went_through_too_many_hands_is_not_passed_on(router: World) -> None:
     arrive(router, hopped(foreign(FURTHER, 1, **WANTING), HOPS_MAX - 1))
     assert len(leaving(router)[NAME]) == 1

@@ -47,6 +47,7 @@ def at(sequence_id: int, number: int) -> Incoming:
     ],
 )
 @pytest.mark.spec("MS-MQQB 3.1.5.8.6", "MS-MQQB 3.1.1.5")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.6#same-sequence", "MS-MQQB 3.1.5.8.6#new-sequence")
 def test_only_the_next_message_of_a_sequence_is_accepted(
     sequence_id: int, number: int, previous: int, accepted: bool
 ) -> None:
@@ -54,6 +55,7 @@ def test_only_the_next_message_of_a_sequence_is_accepted(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.6", "MS-MQQB 3.1.1.3.1")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#IncomingTxSequence")
 def test_before_the_first_message_every_sequence_is_new() -> None:
     incoming = Incoming(KEY)
     assert incoming.accepts(1, 1, 0)
@@ -128,6 +130,7 @@ def test_an_older_record_does_not_take_a_sequence_back() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.1", "MS-MQQB 3.1.5.8.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.1#match", "E68")
 def test_an_identifier_is_known_by_its_number_and_its_sender() -> None:
     recent = Recent()
     recent.add(ONE, 7, 100)
@@ -140,6 +143,7 @@ def test_an_identifier_is_known_by_its_number_and_its_sender() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2", "MS-MQQB 3.1.1.3")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#history-full", "E68")
 def test_the_oldest_identifier_is_forgotten_when_there_is_no_room() -> None:
     recent = Recent(size=3)
     for ordinal in range(4):
@@ -151,6 +155,7 @@ def test_the_oldest_identifier_is_forgotten_when_there_is_no_room() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.1", "MS-MQQB 3.1.2.8", "MS-MQQB 3.1.6.7")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.1#renew")
 def test_a_duplicate_renews_what_is_remembered_of_it() -> None:
     recent = Recent(size=2, lifetime_s=60)
     recent.add(ONE, 1, 100)

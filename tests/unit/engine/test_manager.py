@@ -149,6 +149,7 @@ def test_messages_are_in_the_order_of_priority_then_arrival(world: World) -> Non
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.9")
+@pytest.mark.spec("E11")
 def test_a_lookup_identifier_is_seven_minus_the_priority_and_a_number_that_grows(
     world: World,
 ) -> None:

@@ -26,6 +26,7 @@ def classes(world: World, number: int) -> list[int]:
 
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.7.15", "MS-MQQB 3.1.7.2.1", "MS-MQQB 3.1.5.8.10")
+@pytest.mark.spec("MS-MQQB 3.1.7.2.1#wanted", "MS-MQQB 3.1.7.2.1#mode")
 def test_arrival_and_receipt_are_acknowledged_to_who_asked(world: World, recoverable: bool) -> None:
     admin, number = world.create("admin"), world.create("orders")
     request = world.send(
@@ -64,6 +65,7 @@ def test_arrival_and_receipt_are_acknowledged_to_who_asked(world: World, recover
     ],
 )
 @pytest.mark.spec("MS-MQQB 3.1.7.2.1", "MS-MQQB 3.1.7.15")
+@pytest.mark.spec("MS-MQQB 3.1.7.2.1#wanted")
 def test_a_loss_is_acknowledged_with_its_reason_and_the_body(
     world: World, loss: str, reason: MessageClass
 ) -> None:

@@ -48,6 +48,7 @@ def told(world: World) -> list[MessageView]:
 
 @pytest.mark.parametrize("kind", [*NOTICES, *OTHERS])
 @pytest.mark.spec("MS-MQQB 3.1.5.8.10", "MS-MQQB note 62")
+@pytest.mark.spec("E110")
 def test_an_acknowledgment_that_comes_is_not_acknowledged(world: World, kind: int) -> None:
     number = world.create("admin")
     packet = foreign("admin", admin_queue=ADMIN, acknowledgments=ALL, message_class=kind)

@@ -68,6 +68,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("access", "share", "then", "then_share", "is_refused"), TABLE)
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.5", "MS-MQDMPR 3.1.1.17")
+@pytest.mark.spec("E42")
 def test_who_has_a_queue_open_shuts_out_whom_the_table_says(
     world: World, access: Access, share: Share, then: Access, then_share: Share, is_refused: bool
 ) -> None:
@@ -213,6 +214,7 @@ def test_who_has_a_queue_alone_can_do_everything_with_it(world: World) -> None:
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.6", "MS-MQDMPR 3.1.7.1.17")
+@pytest.mark.spec("E41")
 def test_closing_tells_those_who_wait_through_it_and_no_others(world: World) -> None:
     number = world.create("orders")
     handle, other = opened(world, number, RECEIVE), opened(world, number, RECEIVE)
@@ -228,6 +230,7 @@ def test_closing_tells_those_who_wait_through_it_and_no_others(world: World) -> 
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.6")
+@pytest.mark.spec("E41")
 def test_nothing_can_be_done_through_what_was_closed(world: World) -> None:
     number = world.create("orders")
     world.fill(number, b"a")

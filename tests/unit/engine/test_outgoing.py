@@ -295,6 +295,7 @@ def test_there_is_a_limit_to_destinations(world: World, lower: Lower) -> None:
 
 @pytest.mark.parametrize("recoverable", [False, True])
 @pytest.mark.spec("MS-MQDMPR 3.1.1.12", "MS-MQDMPR 3.1.7.2.7")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.2#expired", "MS-MQQB 3.1.7.1.2#NA", "MS-MQQB 3.1.7.1.2#JN")
 def test_what_does_not_leave_in_time_is_told_and_kept_as_dead(
     world: World, recoverable: bool
 ) -> None:
@@ -378,6 +379,7 @@ def test_an_expiry_that_finds_no_room_is_tried_again(world: World) -> None:
 @pytest.mark.parametrize("own_transactional", [False, True])
 @pytest.mark.spec("MS-MQDMPR 3.1.1.12")
 @pytest.mark.spec("MS-MQDMPR note 10", "MS-MQDMPR note 11")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.2#JN-transactional")
 def test_the_applications_own_dead_letter_queue_is_used_if_it_fits(
     world: World, transactional: bool, own_transactional: bool
 ) -> None:

@@ -263,6 +263,7 @@ def test_acknowledgments_and_messages_share_the_numbers_over_the_turn(world: Wor
 
 @pytest.mark.spec("MS-MQDMPR 3.1.2.4", "MS-MQDMPR 3.1.4.4")
 @pytest.mark.parametrize("first", [10, 0xFFFFFFFF])
+@pytest.mark.spec("E14")
 def test_all_messages_of_a_transaction_live_as_long_as_the_first(world: World, first: int) -> None:
     number = world.create("orders", transactional=True)
     other = world.create("other", transactional=True)

@@ -59,6 +59,7 @@ def reports(world: World, queue: UUID = REPORTS) -> list[MessageView]:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.9", "MS-MQMQ 2.2.20.8")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.9#report", "MS-MQQB 3.1.5.8.9#label", "MS-MQQB 3.1.5.8.9#body")
 def test_a_traced_message_that_arrives_is_reported(world: World) -> None:
     world.create("q")
     packet = traced(foreign("q", 0x8EE, body=b"a"))
@@ -84,6 +85,7 @@ def test_a_traced_message_that_arrives_is_reported(world: World) -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1.7")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.7#report", "MS-MQQB 3.1.7.1.7#body")
 def test_a_traced_message_that_leaves_is_reported_with_its_next_hop(world: World) -> None:
     world.engine.arrivals.forwards = True
     name = PrivateName(computer=ELSEWHERE, number=0x10)
@@ -114,6 +116,7 @@ def test_a_traced_message_that_leaves_is_reported_with_its_next_hop(world: World
     ],
 )
 @pytest.mark.spec("MS-MQQB 3.1.5.8.9")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.9#label")
 def test_a_label_has_the_time_as_the_document_wants_it(now: int, expected: str) -> None:
     label = report_label(MessageView(foreign("q")), now)
     assert label.endswith(f" at {expected}")
@@ -169,6 +172,7 @@ def test_only_so_many_report_queues_are_remembered(world: World, lower: Lower) -
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1.7")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.7#report")
 def test_what_is_not_traced_is_not_reported(world: World) -> None:
     world.create("tx", transactional=True)
     arrive(world, foreign("tx", transaction=place(1)))
@@ -195,3 +199,12 @@ def test_nothing_is_reported_where_reports_are_switched_off(world: World) -> Non
     world.engine.state.sends_reports = True
     arrive(world, traced(foreign("q", 2)))
     assert len(reports(world)) == 1
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.1.7#hops", "MS-MQQB 3.1.5.8.9#label")
+def test_hops_are_written_in_hexadecimal() -> None:
+    packet = foreign("q", 1)
+    view = MessageView(packet[:60] + bytes([packet[60] & 0xE0 | 27]) + packet[61:])
+    assert view.hop_count == 27
+    assert "<HOP COUNT>1B </HOP COUNT>" in report_body(view, "10.0.0.7")
+    assert report_label(view, START).split()[0].endswith(":1B")

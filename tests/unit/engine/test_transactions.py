@@ -24,6 +24,7 @@ def filled(world: World, name: str, *bodies: bytes, **settings: object) -> int:
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.8", "MS-MQDMPR 3.1.4.4")
+@pytest.mark.spec("E14")
 def test_what_is_sent_in_a_transaction_comes_when_it_commits_in_the_order_of_sending(
     world: World,
 ) -> None:

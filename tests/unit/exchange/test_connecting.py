@@ -38,6 +38,13 @@ def state(sender: Manager, name: str = PLAIN) -> OutgoingState:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.5.2.3", "MS-MQQB 3.1.5.4.2", "MS-MQQB 3.1.7.12")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.2.3#InProcess",
+    "MS-MQQB 3.1.5.2.3#Waiting",
+    "MS-MQQB 3.1.5.3.2#EstablishPacketReceived",
+    "MS-MQQB 3.1.5.4.2#Established",
+    "MS-MQQB 3.1.5.4.2#Connected",
+)
 def test_a_message_makes_a_session_and_the_history_tells_how() -> None:
     town, sender, receiver = pair()
     sender.send(PLAIN, b"a")
@@ -71,6 +78,7 @@ def test_a_host_name_is_looked_up_once_for_all_who_ask() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.5.2.1", "MS-MQQB 3.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.1#direct", "MS-MQQB 3.1.6.1#resolve")
 def test_a_name_that_nobody_knows_is_looked_up_again_later() -> None:
     town, sender, receiver = pair()
     sender.send(BY_NAME, b"a")
@@ -87,6 +95,9 @@ def test_a_name_that_nobody_knows_is_looked_up_again_later() -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.1", "MS-MQQB 3.1.6.1")
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1.3")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.2.1#next-hops", "MS-MQQB 3.1.5.4.2#NextHops", "MS-MQQB 3.1.6.1#next-hop", "E74"
+)
 def test_the_addresses_of_a_host_are_tried_one_after_the_other() -> None:
     town, sender, receiver = pair()
     town.names["there"] = ["10.0.0.8", "10.0.0.9", TWO]
@@ -104,6 +115,7 @@ def test_the_addresses_of_a_host_are_tried_one_after_the_other() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.3", "MS-MQQB 3.1.5.2", "MS-MQQB 3.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.6.1#resolve")
 def test_where_nobody_answers_is_tried_again_after_a_while() -> None:
     town, sender, receiver = pair(changed(retry_s=5.0))
     town.down.add(TWO)
@@ -137,6 +149,7 @@ def test_a_queue_manager_that_nobody_knows_needs_validation() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.1", "MS-MQQB 3.1.7.4", "MS-MQQB 3.1.7.5")
+@pytest.mark.spec("E73")
 def test_a_queue_manager_in_the_settings_is_reached_by_its_identifier() -> None:
     peer = Peer(name="two", guid=GUIDS[TWO], host=TWO, public_queues=(UUID(int=2),))
     sender, receiver = manager(ONE, peers=(peer,)), manager(TWO)
@@ -225,6 +238,7 @@ def test_a_session_with_somebody_else_wakes_nobody() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#OutgoingQueueReference", "E75")
 def test_queues_to_the_same_address_share_a_session_from_either_side() -> None:
     town, sender, receiver = pair()
     sender.create("back")
@@ -272,6 +286,7 @@ def test_a_queue_manager_does_not_send_to_itself() -> None:
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.1.1", "MS-MQQB 3.1.5.10")
+@pytest.mark.spec("MS-MQQB 3.1.7.12#held")
 def test_with_hardened_security_nothing_goes_and_nothing_comes() -> None:
     town, sender, receiver = pair(changed(hardened=True), ExchangeSettings())
     sender.send(PLAIN, b"a")
@@ -359,6 +374,7 @@ def test_one_address_may_have_only_so_many_connections() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.9", "MS-MQQB 3.1.7.3", "MS-MQQB 3.1.2.3")
+@pytest.mark.spec("MS-MQQB 3.1.5.9#Disconnected", "MS-MQQB 3.1.5.9#retry", "E74")
 def test_a_session_that_is_lost_is_made_again_while_anything_waits() -> None:
     town, sender, receiver = pair()
     sender.commit(ORDERED, b"a")
@@ -376,6 +392,7 @@ def test_a_session_that_is_lost_is_made_again_while_anything_waits() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.6.2", "MS-MQQB 3.1.5.9")
+@pytest.mark.spec("MS-MQQB 3.1.7.12#connect", "E74")
 def test_an_idle_session_is_closed_and_a_message_makes_another() -> None:
     town, sender, receiver = pair(changed(session=SessionSettings(cleanup_s=30.0)))
     sender.send(PLAIN, b"a", recoverable=True)
@@ -390,6 +407,7 @@ def test_an_idle_session_is_closed_and_a_message_makes_another() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.6.6", "MS-MQQB 3.1.2.1", "MS-MQQB 3.1.5.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.3#timer")
 def test_who_does_not_answer_in_time_is_called_again() -> None:
     settings = replace(SessionSettings(), initialization_s=60.0)
     town, sender, receiver = pair(changed(session=settings))

@@ -56,6 +56,7 @@ def test_everything_arrives_in_order_through_any_window(window: int) -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.5.4", "MS-MQQB 3.1.5.7", "MS-MQQB 3.1.7.2.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.7#journal")
 def test_copies_are_kept_when_it_is_known_what_became_of_a_message() -> None:
     town, sender, receiver = pair()
     sender.send(PLAIN, b"a", recoverable=True, positive_journaling=True)
@@ -181,6 +182,7 @@ def test_a_receiver_that_forgot_everything_takes_the_sequence_up_where_it_is() -
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.8")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#not-stored")
 def test_a_full_disk_closes_the_session_and_all_comes_again() -> None:
     sender = manager(ONE)
     disk = SimulatedDisk(1, reserves=False)
@@ -226,6 +228,7 @@ FAR_TX = f"PRIVATE={GUIDS[THREE]}\\00000011"
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.5", "MS-MQQB 3.1.5.8.2", "MS-MQQB 3.1.1.6.2", "MS-MQQB 3.1.5.8.5")
+@pytest.mark.spec("E63")
 def test_messages_go_through_a_third_and_are_acknowledged_end_to_end() -> None:
     town, first, router, last = three()
     first.send(FAR, *numbered(5), recoverable=True)

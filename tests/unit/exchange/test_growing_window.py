@@ -10,6 +10,7 @@ from unit.exchange.exchange_world import PLAIN, QUEUE, TWO, changed, pair
 
 
 @pytest.mark.spec("MS-MQMQ 2.2.20.4", "MS-MQMQ note 15")
+@pytest.mark.spec("E111")
 def test_a_sender_goes_slowly_for_who_is_short_of_memory_and_faster_every_30_seconds() -> None:
     session = SessionSettings(window=64, ack_wait_s=120.0)
     town, sender, receiver = pair(changed(session=session))

@@ -26,6 +26,7 @@ def acked_at(town: Town, sender: Manager, until: float) -> list[float]:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.7", "MS-MQQB 3.1.6.9", "MS-MQQB 3.1.5.8.6", "MS-MQQB 3.1.3.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.6#OrderAck-timer", "MS-MQQB 3.1.6.9#OrderAck")
 def test_an_order_ack_is_sent_half_a_second_after_the_last_message() -> None:
     town, sender, _ = pair()
     sender.commit(ORDERED, b"a")
@@ -39,6 +40,7 @@ def test_an_order_ack_is_sent_half_a_second_after_the_last_message() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.7", "MS-MQQB 3.1.1.6.2", "MS-MQQB 3.1.5.8.6")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.6#MaximumOrderAckDelay")
 def test_a_stream_of_messages_does_not_put_it_off_for_ever() -> None:
     town, sender, _ = pair(changed(order_ack_s=0.5, order_ack_max_s=2.0))
     found: list[float] = []
@@ -54,6 +56,7 @@ def test_a_stream_of_messages_does_not_put_it_off_for_ever() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.6.2")
+@pytest.mark.spec("E62")
 def test_many_messages_do_not_wait_for_it() -> None:
     town, sender, receiver = pair(changed(order_ack_every=10, order_ack_s=5.0))
     sender.commit(ORDERED, *[b"x"] * 9)
@@ -96,6 +99,7 @@ def rejects(receiver: Manager) -> int:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.6", "MS-MQQB 3.1.6.5", "MS-MQQB 3.1.3.1", "MS-MQDMPR 3.1.1.4")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.3#resend-timer", "E46")
 def test_messages_are_sent_again_by_the_table_whose_last_entry_stays() -> None:
     town, sender, receiver = silent((1.0, 2.0, 4.0))
     sender.commit(ORDERED, b"a", b"b")
@@ -116,6 +120,7 @@ def test_messages_are_sent_again_by_the_table_whose_last_entry_stays() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.6", "MS-MQQB 3.1.2.6")
+@pytest.mark.spec("MS-MQQB 3.1.5.6#ResendIntervalIndex", "E46")
 def test_an_order_ack_starts_the_table_anew() -> None:
     town, sender, receiver = silent((1.0, 2.0, 4.0))
     sender.commit(ORDERED, b"a")

@@ -96,7 +96,10 @@ def later(one: Manager, now: float) -> None:
 @pytest.mark.parametrize("kind", ["order", "received", "rejected"])
 @pytest.mark.parametrize("address", [THREE, TWO], ids=["elsewhere", "a neighbour"])
 @pytest.mark.parametrize("is_restarted", [False, True])
+@pytest.mark.spec("MS-MQQB 3.1.5.6#own-session", "MS-MQQB 3.1.5.7#own-session")
 @pytest.mark.spec("MS-MQQB 3.1.5.6", "MS-MQQB 3.1.5.7", "MS-MQQB 3.1.1.3.1")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#own-tables")
+@pytest.mark.spec("E80")
 def test_acknowledgments_of_a_stranger_end_nothing(
     kind: str, address: str, *, is_restarted: bool
 ) -> None:
@@ -157,6 +160,8 @@ def test_a_receiver_with_two_addresses_may_acknowledge_from_either() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.5", "MS-MQQB 3.1.5.6")
+@pytest.mark.spec("E59")
+@pytest.mark.spec("E80")
 def test_who_claims_to_be_the_receiver_cannot_foretell_the_sequence() -> None:
     places: set[int] = set()
     for start in range(20):
@@ -190,6 +195,7 @@ def test_who_claims_to_be_the_receiver_cannot_foretell_the_sequence() -> None:
 @pytest.mark.parametrize("is_busy", [False, True])
 @pytest.mark.spec("MS-MQMQ 2.2.20.4", "MS-MQQB 3.1.5.5.5", "MS-MQQB 3.1.5.8.4")
 @pytest.mark.spec("MS-MQMQ note 14")
+@pytest.mark.spec("MS-MQQB 3.1.5.5.5#on-a-message")
 def test_a_message_that_miscounts_goes_to_its_queue_and_then_the_session_is_closed(
     *, is_busy: bool
 ) -> None:
@@ -210,6 +216,7 @@ def test_a_message_that_miscounts_goes_to_its_queue_and_then_the_session_is_clos
 
 @pytest.mark.parametrize("sent", [0, 1])
 @pytest.mark.spec("MS-MQMQ 2.2.20.4", "MS-MQQB 3.1.5.5.5")
+@pytest.mark.spec("E51")
 def test_a_header_may_count_its_own_message_or_not(sent: int) -> None:
     receiver = manager(TWO)
     receiver.create("q")
@@ -224,6 +231,7 @@ def test_a_header_may_count_its_own_message_or_not(sent: int) -> None:
 
 @pytest.mark.parametrize("is_checkpointed", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1", "MS-MQQB 3.1.1.3.2", "MS-MQQB 3.1.5.6")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#AwaitingFinalACKTable")
 def test_what_waits_for_its_final_ack_does_not_hold_up_what_is_sent_after_restarts(
     *, is_checkpointed: bool
 ) -> None:
@@ -258,6 +266,7 @@ def test_what_waits_for_its_final_ack_does_not_hold_up_what_is_sent_after_restar
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1", "MS-MQQB 3.1.5.6")
+@pytest.mark.spec("E81")
 def test_a_new_sequence_waits_until_the_disk_knows_that_the_last_one_arrived() -> None:
     town = Town(manager(ONE))
     (sender,) = town.managers.values()
@@ -279,6 +288,7 @@ def test_a_new_sequence_waits_until_the_disk_knows_that_the_last_one_arrived() -
 
 @pytest.mark.parametrize("is_checkpointed", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1", "MS-MQQB 3.1.5.8.6")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#TxMessageRejectCount")
 def test_the_count_of_rejected_messages_survives(*, is_checkpointed: bool) -> None:
     receiver = manager(TWO)
     receiver.create("q")
@@ -304,6 +314,7 @@ def test_the_count_of_rejected_messages_survives(*, is_checkpointed: bool) -> No
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.17", "MS-MQQB 3.1.6.9", "MS-MQQB 3.1.1.3.1")
+@pytest.mark.spec("MS-MQQB 3.1.7.17#direct")
 def test_two_senders_behind_one_address_get_their_own_order_acks() -> None:
     receiver = manager(TWO)
     receiver.create("q")
@@ -354,6 +365,8 @@ def test_a_final_ack_finds_its_way_after_a_restart() -> None:
 
 @pytest.mark.parametrize("is_initiator", [False, True])
 @pytest.mark.spec("MS-MQQB 2.2.1", "MS-MQQB 3.1.5.4")
+@pytest.mark.spec("MS-MQQB 3.1.5.4.2#CS")
+@pytest.mark.spec("E82")
 def test_refused_connection_parameters_open_no_session(*, is_initiator: bool) -> None:
     one = manager(ONE)
     if is_initiator:
@@ -374,6 +387,7 @@ def test_refused_connection_parameters_open_no_session(*, is_initiator: bool) ->
 
 @pytest.mark.spec("MS-MQQB 3.1.5.3.1", "MS-MQQB 2.2.1")
 @pytest.mark.spec("MS-MQQB note 12")
+@pytest.mark.spec("E84")
 def test_beyond_the_limit_of_connections_a_session_is_refused_with_an_answer() -> None:
     one = manager(ONE, changed(links_max=1))
     RawSession.connect(one, TWO, OTHER).establish()
@@ -396,6 +410,8 @@ def test_only_so_many_are_refused_with_an_answer_at_a_time() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.9")
+@pytest.mark.spec("MS-MQQB 3.1.5.9#Disconnecting")
+@pytest.mark.spec("E84")
 def test_a_queue_whose_session_is_being_closed_is_disconnecting() -> None:
     one = manager(ONE)
     one.send(PLAIN, b"a", recoverable=True)
@@ -424,6 +440,7 @@ def test_a_queue_on_hold_stays_so_when_its_session_is_closed() -> None:
 
 @pytest.mark.spec("MS-MQQB 2.2.2.1", "MS-MQQB 3.1.5.1.3")
 @pytest.mark.spec("MS-MQQB note 51")
+@pytest.mark.spec("E82")
 def test_an_ack_timeout_that_a_registry_key_put_out_of_range_does_not_end_the_session() -> None:
     receiver = manager(TWO)
     receiver.create("q")
@@ -454,6 +471,8 @@ def one_order_ack() -> bytes:
 
 
 @pytest.mark.spec("MS-MQQB 2.2.4", "MS-MQQB 3.1.5.1.1", "MS-MQMQ 2.2.19.1")
+@pytest.mark.spec("MS-MQQB 3.1.7.17#OrderAck-lifetime")
+@pytest.mark.spec("E48")
 def test_an_order_ack_has_no_flag_in_its_base_header_and_lives_for_ever() -> None:
     packet = one_order_ack()
     assert unpack_from("<H", packet, 2)[0] == 0
@@ -463,6 +482,8 @@ def test_an_order_ack_has_no_flag_in_its_base_header_and_lives_for_ever() -> Non
 
 @pytest.mark.parametrize("flags", [1 << 8, 1 << 9], ids=["JN", "JP"])
 @pytest.mark.spec("MS-MQQB 2.2.4", "MS-MQQB 2.2.5")
+@pytest.mark.spec("MS-MQQB 3.1.5.1.1#OrderAck")
+@pytest.mark.spec("E35")
 def test_an_order_ack_with_other_flags_is_none(flags: int) -> None:
     town, sender, _ = pair()
     sender.commit(ORDERED, b"a")
@@ -481,6 +502,8 @@ def test_an_order_ack_with_other_flags_is_none(flags: int) -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.3.2", "MS-MQQB 3.1.1.3.1", "MS-MQMQ 2.2.20.4")
 @pytest.mark.spec("MS-MQQB note 36", "MS-MQQB note 50", "MS-MQMQ note 16", "MS-MQMQ note 17")
+@pytest.mark.spec("MS-MQQB 3.1.1.3.1#WindowSize")
+@pytest.mark.spec("E55")
 def test_64_is_announced_and_kept_to_with_windows_and_more_with_another_merq() -> None:
     one = manager(ONE)
     one.send(PLAIN, *[b"%d" % each for each in range(100)])
@@ -525,6 +548,8 @@ def test_no_more_is_sent_than_the_smaller_window_allows(window: int) -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.1.3", "MS-MQMQ 2.2.20")
+@pytest.mark.spec("E120")
+@pytest.mark.spec("E83")
 def test_bytes_left_over_in_a_packet_do_not_hold_up_its_queue() -> None:
     receiver = manager(TWO)
     receiver.create("q")

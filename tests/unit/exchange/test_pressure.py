@@ -34,6 +34,9 @@ def link_of(side: Manager) -> Link:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.13", "MS-MQQB 3.1.7.14", "MS-MQQB 3.1.7.12", "MS-MQDMPR 3.1.4.14")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.7.1#Connected", "MS-MQQB 3.1.7.13#timer", "MS-MQQB 3.1.7.13#OnHold", "E75"
+)
 def test_nothing_leaves_a_queue_that_is_on_hold() -> None:
     town, sender, receiver = pair()
     sender.send(PLAIN, b"a")
@@ -54,6 +57,7 @@ def test_nothing_leaves_a_queue_that_is_on_hold() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.13")
+@pytest.mark.spec("MS-MQQB 3.1.7.13#SessionAck")
 def test_a_pause_asks_the_other_side_to_go_slowly() -> None:
     town, sender, receiver = pair()
     sender.send(PLAIN, b"a")
@@ -67,6 +71,7 @@ def test_a_pause_asks_the_other_side_to_go_slowly() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.14", "MS-MQDMPR 3.1.4.15")
+@pytest.mark.spec("MS-MQQB 3.1.7.12#held", "MS-MQQB 3.1.7.14#session")
 def test_a_queue_on_hold_makes_no_session_until_it_is_resumed() -> None:
     town, sender, receiver = pair()
     town.down.add(TWO)
@@ -84,6 +89,7 @@ def test_a_queue_on_hold_makes_no_session_until_it_is_resumed() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.9", "MS-MQQB 3.1.7.14")
+@pytest.mark.spec("MS-MQQB 3.1.7.14#again")
 def test_what_was_under_way_when_a_held_queue_lost_its_session_goes_again_when_resumed() -> None:
     town, sender, receiver = pair()
     sender.commit(ORDERED, b"a")
@@ -104,6 +110,7 @@ def test_what_was_under_way_when_a_held_queue_lost_its_session_goes_again_when_r
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1", "MS-MQQB 3.1.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.7.1#window")
 def test_a_sender_stops_at_the_window() -> None:
     town, sender, _ = pair(changed(session=SessionSettings(window=10, merq_window=10)))
     sender.send(PLAIN, b"a")
@@ -186,6 +193,7 @@ def test_a_link_on_which_too_much_came_is_not_read() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.8", "MS-MQQB 3.1.5.9")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.8#manager-quota")
 def test_a_full_quota_of_the_computer_closes_the_session_until_there_is_room() -> None:
     sender = manager(ONE)
     receiver = Manager(

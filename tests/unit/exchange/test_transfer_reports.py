@@ -87,6 +87,7 @@ def test_the_connection_history_says_what_failed_and_what_came_of_it_later(pair:
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.1.4")
+@pytest.mark.spec("MS-MQQB 3.1.5.6#OutgoingTransferInfo")
 def test_transactional_messages_are_counted_until_they_are_acknowledged_in_order(
     pair: Pair,
 ) -> None:
@@ -127,6 +128,7 @@ def test_what_has_arrived_and_is_kept_until_it_is_received_is_counted_apart(pair
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.1.4")
+@pytest.mark.spec("MS-MQQB 3.1.5.6#OutgoingTransferInfo")
 def test_resends_are_counted_and_end_with_an_order_acknowledgment(pair: Pair) -> None:
     pair.here.send(ORDERED, b"1", is_together=True)
     pair.run()
@@ -162,6 +164,7 @@ def test_only_outgoing_queues_have_a_way_out(pair: Pair) -> None:
 
 
 @pytest.mark.spec("MS-MQDMPR 3.1.1.5")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.8#IncomingTransactionalTransferInfo", "E67")
 def test_a_queue_knows_who_sends_to_it_in_order(pair: Pair) -> None:
     assert sequences(pair.there, "ordered") == []
     pair.here.send(ORDERED, b"1", b"2", is_together=True)

@@ -288,6 +288,7 @@ MALFORMED = [
     [(text, expected) for _, text, expected in SHOWN],
     ids=[text for _, text, _ in SHOWN],
 )
+@pytest.mark.spec("E29")
 def test_the_names_that_the_documents_show_are_read_and_printed(
     text: str, expected: FormatName | MultipleElementName
 ) -> None:
@@ -298,6 +299,7 @@ def test_the_names_that_the_documents_show_are_read_and_printed(
 
 @pytest.mark.spec("MS-MQMQ 2.1.2", "MS-MQMQ 2.1.3", "MS-MQMQ 2.1.4", "MS-MQMQ 2.1.6")
 @pytest.mark.parametrize(("text", "printed"), SPELLINGS, ids=[text for text, _ in SPELLINGS])
+@pytest.mark.spec("E30", "E33")
 def test_other_spellings_are_equal_to_the_one_that_is_printed(text: str, printed: str) -> None:
     assert str(parse_format_name(text)) == printed
     assert parse_format_name(text) == parse_format_name(printed)
@@ -307,6 +309,8 @@ def test_other_spellings_are_equal_to_the_one_that_is_printed(text: str, printed
 @pytest.mark.parametrize(
     ("text", "position", "reason"), MALFORMED, ids=[repr(text[:60]) for text, _, _ in MALFORMED]
 )
+@pytest.mark.spec("E33")
+@pytest.mark.spec("E32")
 def test_a_malformed_format_name_is_refused_at_the_character(
     text: str, position: int, reason: str
 ) -> None:
@@ -581,6 +585,7 @@ def test_an_explanation_of_a_list_shows_its_elements() -> None:
 
 
 @pytest.mark.parametrize("text", [r"OS:h\q", "http://h/msmq/q", r"FormatName:DIRECT=OS:h\q"])
+@pytest.mark.spec("E32")
 def test_what_is_nearly_a_format_name_is_refused_with_advice(text: str) -> None:
     with pytest.raises(NameSyntaxError, match=r"write DIRECT=|leave out FormatName:"):
         explain(text)

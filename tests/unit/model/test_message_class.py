@@ -39,6 +39,7 @@ def test_every_class_of_the_documents_is_in_the_table(pytestconfig: pytest.Confi
 
 
 @pytest.mark.spec("MS-MQMQ 2.2.18.1.6")
+@pytest.mark.spec("E36")
 def test_the_table_has_twenty_classes_and_three_that_only_the_com_document_names() -> None:
     assert len(MessageClass) == 20 + 3
     assert {known.name: int(known) for known in MessageClass}.items() >= ONLY_IN_MQAC.items()

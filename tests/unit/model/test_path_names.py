@@ -116,6 +116,7 @@ MALFORMED = [
 
 @pytest.mark.spec("MS-MQMQ 2.1.1", "MS-MQCN 3.2.1.2.1")
 @pytest.mark.parametrize(("text", "expected"), PATH_NAMES, ids=[text for text, _ in PATH_NAMES])
+@pytest.mark.spec("E31")
 def test_a_path_name_is_read_and_printed(text: str, expected: PathName) -> None:
     name = parse_path_name(text)
     assert dataclasses.asdict(name) == dataclasses.asdict(expected)
@@ -126,6 +127,7 @@ def test_a_path_name_is_read_and_printed(text: str, expected: PathName) -> None:
 @pytest.mark.parametrize(
     ("text", "position", "reason"), MALFORMED, ids=[repr(text[:40]) for text, _, _ in MALFORMED]
 )
+@pytest.mark.spec("E31")
 def test_a_malformed_path_name_is_refused_at_the_character(
     text: str, position: int, reason: str
 ) -> None:
@@ -142,6 +144,7 @@ def test_names_as_long_as_the_limits_are_taken() -> None:
     assert str(parse_path_name(text)) == text
 
 
+@pytest.mark.spec("E31")
 def test_characters_beyond_the_basic_plane_count_twice_as_on_the_wire() -> None:
     assert parse_path_name("h\\" + "🐝" * 62).queue == "🐝" * 62
     with pytest.raises(NameSyntaxError) as caught:

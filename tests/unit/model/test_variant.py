@@ -54,6 +54,7 @@ def test_a_type_is_described_by_the_constants_it_is_made_of(value: int, said: st
 
 
 @pytest.mark.spec("MS-MQQB 4.1.7")
+@pytest.mark.spec("E22")
 def test_the_body_type_in_the_published_dump_is_known() -> None:
     assert VariantType.of(int.from_bytes(b"\x08\x00\x00\x00", "little")) is VariantType.VT_BSTR
 

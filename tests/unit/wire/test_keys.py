@@ -19,6 +19,7 @@ SIMPLE = "01 02 0000 10660000 00a40000"
 
 
 @pytest.mark.spec("MS-MQQB 2.4.1")
+@pytest.mark.spec("E28")
 def test_a_public_key_has_its_modulus_little_endian() -> None:
     data = bytes.fromhex(PUBLIC + "010203")
     key = PublicKeyBlob(
@@ -31,6 +32,7 @@ def test_a_public_key_has_its_modulus_little_endian() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 2.4.1", "MS-MQMQ 2.2.20.6")
+@pytest.mark.spec("E28")
 def test_a_public_key_may_be_for_signing() -> None:
     data = bytes.fromhex("06 02 0000 00240000 52534131 08000000 03000000 ff")
     key = PublicKeyBlob.parse(data)
@@ -85,6 +87,7 @@ def test_a_session_key_is_read_and_written() -> None:
 
 @pytest.mark.spec("MS-MQQB 2.4.2")
 @pytest.mark.parametrize("algorithm", ["0e660000", "0f660000", "10660000", "02660000", "01680000"])
+@pytest.mark.spec("E27")
 def test_each_algorithm_of_the_document_is_known(algorithm: str) -> None:
     data = bytes.fromhex(f"01 02 0000 {algorithm} 00a40000") + b"k" * 128
     key = SimpleBlob.parse(data)

@@ -51,6 +51,7 @@ def packet(flags: str, *parts: str, said: int | None = None) -> bytes:
 
 
 @pytest.mark.spec("MS-MQRR 2.2.5", "MS-MQRR 2.2.5.2", "MS-MQRR 2.2.5.3", "MS-MQRR 2.2.5.5")
+@pytest.mark.spec("E34")
 def test_a_message_with_the_two_headers_that_always_follow() -> None:
     data = packet("12", SUBQUEUE_HEX, ADDRESS_HEX)
     value = MessagePacket(
@@ -141,6 +142,7 @@ def test_unused_bits_and_reserved_bytes_are_ignored_and_kept() -> None:
         (0xFFFE0000, False, 0, 0xFFFE0000),
     ],
 )
+@pytest.mark.spec("E18")
 def test_the_subqueue_word_has_its_fields_from_the_lowest_bit(
     word: int, moving: bool, acknowledgement: int, reserved: int
 ) -> None:
@@ -161,6 +163,7 @@ def test_the_subqueue_word_has_its_fields_from_the_lowest_bit(
         ("\u0100", "08000000 0001 0000"),
     ],
 )
+@pytest.mark.spec("E38")
 def test_a_dead_letter_path_is_filled_up_and_its_size_counts_the_filling(
     name: str, data: str
 ) -> None:

@@ -141,6 +141,7 @@ def test_a_label_counts_utf_16_units() -> None:
     assert header.pack() == data
 
 
+@pytest.mark.spec("E24")
 def test_an_encrypted_body_is_as_long_as_its_allocation() -> None:
     data = bytes.fromhex(fixed(size=3, allocated=8) + "b0b1b2b3b4b5b6b7")
     header = read(data)
@@ -150,6 +151,7 @@ def test_an_encrypted_body_is_as_long_as_its_allocation() -> None:
     assert header.pack() == data
 
 
+@pytest.mark.spec("E24")
 def test_a_body_is_never_shorter_than_its_message_size() -> None:
     data = bytes.fromhex(fixed(size=4, allocated=0) + "b0b1b2b3")
     assert read(data).body == bytes.fromhex("b0b1b2b3")
@@ -157,6 +159,7 @@ def test_a_body_is_never_shorter_than_its_message_size() -> None:
 
 
 @pytest.mark.parametrize("value", ["00000000", "01000000", "03000000", "05000000", "63000000"])
+@pytest.mark.spec("E22")
 def test_values_that_later_stages_judge_pass_unaltered(value: str) -> None:
     # PrivacyLevel, HashAlgorithm and EncryptionAlgorithm: a wrong one is a failed authentication
     # or decryption, not a malformed packet.

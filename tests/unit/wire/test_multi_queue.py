@@ -116,6 +116,7 @@ def test_empty_lists_and_no_signature_take_44_bytes() -> None:
         ),
     ],
 )
+@pytest.mark.spec("E26")
 def test_names_of_every_type_are_read_and_written(elements: list[MQFFormatName], data: str) -> None:
     whole = bytes.fromhex(data + AFTER)
     assert read(whole) == header(*elements)
@@ -148,6 +149,7 @@ def test_zeros_across_two_characters_do_not_end_a_direct_name() -> None:
 
 @pytest.mark.spec("MS-MQMQ 2.2.20.2")
 @pytest.mark.parametrize("size", ["12000000", "14000000"], ids=["not counted", "counted"])
+@pytest.mark.spec("E25")
 def test_what_rounds_a_list_up_may_be_counted_or_not_and_is_kept(size: str) -> None:
     data = bytes.fromhex(size + "6400 0000 01000000 0300 6100 0000 beef" + AFTER)
     found = read(data)

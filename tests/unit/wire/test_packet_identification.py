@@ -77,6 +77,7 @@ def packet(
         ),
     ],
 )
+@pytest.mark.spec("MS-MQQB 3.1.5.1.1#internal")
 def test_an_internal_packet_is_told_by_its_type(data: str, kind: type[Packet]) -> None:
     found = parse_packet(bytes.fromhex(data))
     assert type(found) is kind
@@ -96,6 +97,7 @@ def test_an_order_acknowledgment_to_private_queue_4_is_recognised() -> None:
     [0x4000, 0x8000, 0x8003, 0x8004, 0x8006, 0x8007, 0x8009, 0x800B, 0xC000, 0xC001, 0xC002],
     ids=hex,
 )
+@pytest.mark.spec("E64")
 def test_a_final_acknowledgment_of_every_class_is_recognised(message_class: int) -> None:
     found = parse_packet(packet(message_class, user_flags=PRIVATE | RECOVERABLE))
     assert isinstance(found, FinalAck)
@@ -166,6 +168,7 @@ NOT_AN_ACKNOWLEDGMENT = [
 @pytest.mark.spec("MS-MQQB 3.1.5.1.1")
 @pytest.mark.parametrize("message_class", [ORDER_ACK, RECEIVED], ids=["order", "final"])
 @pytest.mark.parametrize("other", NOT_AN_ACKNOWLEDGMENT)
+@pytest.mark.spec("MS-MQQB 3.1.5.1.1#UserMessage")
 def test_without_one_condition_it_is_a_user_message(
     message_class: int, other: dict[str, object]
 ) -> None:
@@ -187,6 +190,7 @@ def test_another_class_to_the_order_queue_is_a_user_message(message_class: int) 
     [0x0001, 0x0002, 0x4000, 0x8000, 0x8004, 0x800A, 0xC000, 0xC004, 0x0100],
     ids=hex,
 )
+@pytest.mark.spec("MS-MQQB 3.1.5.1.1#UserMessage", "E19")
 def test_administration_acknowledgments_and_reports_are_user_messages(message_class: int) -> None:
     data = packet(
         message_class,

@@ -153,6 +153,7 @@ def test_a_queue_manager_that_signs_is_named_by_its_guid() -> None:
     assert header.pack() == data
 
 
+@pytest.mark.spec("E23")
 def test_security_data_is_read_by_its_sizes_whatever_ai_says() -> None:
     for flags, ai in (("0100", False), ("8100", True)):
         header = read(bytes.fromhex(flags + sizes(sender=16) + SID_HEX))

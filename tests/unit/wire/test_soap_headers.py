@@ -36,6 +36,7 @@ def read_soap(data: bytes) -> SoapHeader:
         ("ab", "xy", HEADER_AB + "0000" + BODY_XY + "0000"),
     ],
 )
+@pytest.mark.spec("E16")
 def test_our_sections_are_padded_to_four_bytes(header: str, body: str, data: str) -> None:
     value = SoapHeader.of(header, body)
     assert value.pack() == bytes.fromhex(data)
@@ -52,6 +53,7 @@ def test_our_sections_are_padded_to_four_bytes(header: str, body: str, data: str
         ("ab", "xy", HEADER_AB + "0000" + BODY_XY),
     ],
 )
+@pytest.mark.spec("E16")
 def test_sections_without_padding_are_read_and_stay_as_they_are(
     header: str, body: str, data: str
 ) -> None:
@@ -172,6 +174,7 @@ def read_envelope(data: bytes) -> SRMPEnvelopeHeader:
         (None, "f401 0000 00000000"),
     ],
 )
+@pytest.mark.spec("E17")
 def test_an_envelope_counts_characters_with_the_terminator(text: str | None, data: str) -> None:
     value = SRMPEnvelopeHeader(envelope=TextSection(section_id=500, data=text))
     assert read_envelope(bytes.fromhex(data)) == value

@@ -44,6 +44,7 @@ def test_all_packets_of_a_call_come_out_together() -> None:
 
 
 @pytest.mark.spec("MS-MQMQ 2.2.19.1", "MS-MQQB 2.2.6")
+@pytest.mark.spec("E05")
 def test_packet_size_counts_a_session_header_only_in_a_session_ack() -> None:
     stream = MESSAGE_WITH_SESSION + ACK + MESSAGE + MESSAGE_WITH_SESSION
     splitter = PacketSplitter()

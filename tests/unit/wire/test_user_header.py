@@ -227,6 +227,7 @@ def test_reserved_bits_of_a_user_header_are_ignored_and_kept() -> None:
         ),
     ],
 )
+@pytest.mark.spec("E09")
 def test_each_type_of_name_has_its_form(
     flags: int,
     rest: str,

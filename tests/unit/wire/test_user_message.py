@@ -129,6 +129,7 @@ def test_every_header_is_read_in_the_documents_order() -> None:
         ),
     ],
 )
+@pytest.mark.spec("E10")
 def test_headers_in_another_order_are_refused(flags: int, base_flags: str, parts: str) -> None:
     size = 16 + 48 + len(bytes.fromhex(parts))
     with pytest.raises(WireError):
@@ -329,6 +330,7 @@ def test_a_message_whose_base_header_is_not_true_is_not_written() -> None:
 
 
 @pytest.mark.spec("MS-MQMQ 2.2.19.1")
+@pytest.mark.spec("E15")
 def test_a_message_over_4_mib_is_refused_before_it_is_sent() -> None:
     message = UserMessage.parse(bytes.fromhex(SMALLEST))
 

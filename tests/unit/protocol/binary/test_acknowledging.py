@@ -45,6 +45,7 @@ def test_every_message_is_counted_and_recoverable_ones_beside_that() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.5.1", "MS-MQQB 3.1.5.5.2", "MS-MQQB 3.1.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.5.1#mark")
 def test_express_messages_are_done_when_they_have_been_received() -> None:
     table = sent(False, False, False)
     assert acknowledged(table, 2) == [1, 2]
@@ -56,6 +57,7 @@ def test_express_messages_are_done_when_they_have_been_received() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.5.1", "MS-MQQB 3.1.5.5.3", "MS-MQQB 3.1.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.5.1#UnAckedMessageCount")
 def test_recoverable_messages_are_done_when_they_are_on_the_disk() -> None:
     table = sent(True, True, True)
     assert acknowledged(table, 3) == []
@@ -66,12 +68,14 @@ def test_recoverable_messages_are_done_when_they_are_on_the_disk() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.5.3", "MS-MQMQ 2.2.20.4")
+@pytest.mark.spec("MS-MQQB 3.1.5.5.3#number", "E53")
 def test_the_number_alone_acknowledges_all_up_to_it() -> None:
     table = sent(True, True, True, True)
     assert acknowledged(table, recoverable=3) == [1, 2, 3]
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.5.3", "MS-MQMQ 2.2.20.4")
+@pytest.mark.spec("MS-MQQB 3.1.5.5.3#flags")
 def test_a_bit_field_with_holes_leaves_what_is_in_the_holes() -> None:
     table = sent(*[True] * 8)
     assert acknowledged(table, 8, recoverable=2, flags=0b0101101) == [1, 2, 4, 5, 7]
@@ -95,6 +99,7 @@ def test_the_bit_field_names_32_messages() -> None:
     [(4, 0, 0), (0x7FFF, 0, 0), (0, 3, 0), (0, 3, 1), (0, 2, 0b10), (0, 1, 1 << 31)],
 )
 @pytest.mark.spec("MS-MQQB 3.1.5.5.1", "MS-MQQB 3.1.5.5.3")
+@pytest.mark.spec("E53")
 def test_what_was_never_sent_cannot_be_acknowledged(
     received: int, recoverable: int, flags: int
 ) -> None:
@@ -176,6 +181,7 @@ def came(*recoverable: bool) -> Received:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.6.4", "MS-MQMQ 2.2.20.4")
+@pytest.mark.spec("MS-MQQB 3.1.6.4#reset")
 def test_an_acknowledgment_says_how_many_came_and_which_are_on_the_disk() -> None:
     received = came(False, True, True, False)
     received.handled, received.persisted = 4, 2
@@ -186,6 +192,7 @@ def test_an_acknowledgment_says_how_many_came_and_which_are_on_the_disk() -> Non
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.6.1", "MS-MQQB 3.1.5.8.7")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.7#disk", "MS-MQQB 3.1.6.4#AckSequenceNumber")
 def test_what_is_not_on_the_disk_is_not_acknowledged() -> None:
     received = came(True, True)
     assert received.has_unpersisted
@@ -216,6 +223,9 @@ def test_an_acknowledgment_says_what_was_sent_and_how_much_may_be_open() -> None
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.5.5")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.5.5#UserMsgSequenceNumber", "MS-MQQB 3.1.5.5.5#RecoverableMsgSeqNumber"
+)
 def test_both_sides_must_have_counted_alike() -> None:
     received = came(False, True, True)
     right = SessionHeaderFields(0, 0, 0, 3, 2, 64, 0)

@@ -45,6 +45,7 @@ def test_messages_come_in_order_and_are_handed_over() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.7", "MS-MQQB 3.1.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.7#AckSequenceNumber", "E54")
 def test_nothing_is_acknowledged_before_it_is_taken_care_of() -> None:
     session = opened()
     session.receive_data(message(recoverable=True) + message(), 0.0)
@@ -72,6 +73,7 @@ def test_transactional_messages_count_among_the_recoverable_ones() -> None:
 
 @pytest.mark.parametrize(("window", "count"), [(64, 32), (10, 5), (3, 1), (1, 1)])
 @pytest.mark.spec("MS-MQQB 3.1.1.6.1")
+@pytest.mark.spec("E54")
 def test_half_a_window_of_messages_does_not_wait_for_the_timer(window: int, count: int) -> None:
     session = opened(SessionSettings(window=window, merq_window=window))
     give(session, [message()] * (count - 1))
@@ -83,6 +85,7 @@ def test_half_a_window_of_messages_does_not_wait_for_the_timer(window: int, coun
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.7")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.7#full-flags")
 def test_as_many_recoverable_messages_as_the_bit_field_has_do_not_wait_either() -> None:
     session = opened(SessionSettings(window=1000, merq_window=1000))
     give(session, [message(recoverable=True)] * 31)
@@ -101,6 +104,7 @@ def test_as_many_recoverable_messages_as_the_bit_field_has_do_not_wait_either() 
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#DirectFormatSession")
 def test_a_direct_name_makes_a_direct_session() -> None:
     session = opened()
     assert not session.is_direct
@@ -137,6 +141,7 @@ def test_an_acknowledgment_on_a_message_is_taken_and_taken_off() -> None:
 
 @pytest.mark.parametrize("recoverable_sent", [0, 1])
 @pytest.mark.spec("MS-MQQB 3.1.5.5.5", "MS-MQQB 3.1.5.8.4")
+@pytest.mark.spec("E51")
 def test_whether_a_recoverable_message_counts_in_its_own_header_does_not_matter(
     recoverable_sent: int,
 ) -> None:
@@ -180,6 +185,7 @@ def both_ways(now: float, *, recoverable: bool) -> Session[int]:
     ("recoverable", "late", "early"), [(False, 7.51, 7.49), (True, 0.376, 0.374)]
 )
 @pytest.mark.spec("MS-MQQB 3.1.7.11", "MS-MQQB 3.1.7.1.3")
+@pytest.mark.spec("MS-MQQB 3.1.7.11#last-quarter", "MS-MQQB 3.1.7.11#said", "E51", "E52")
 def test_an_acknowledgment_travels_along_in_the_last_quarter_of_its_time(
     recoverable: bool, late: float, early: float
 ) -> None:
@@ -204,6 +210,7 @@ def test_an_acknowledgment_travels_along_in_the_last_quarter_of_its_time(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.11")
+@pytest.mark.spec("MS-MQQB 3.1.7.11#nothing")
 def test_nothing_travels_along_when_there_is_nothing_to_say() -> None:
     first, second = joined()
     second.receive_data(message(), 0.0)
@@ -218,6 +225,7 @@ def test_nothing_travels_along_when_there_is_nothing_to_say() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1", "MS-MQQB 3.1.7.1.3", "MS-MQQB 3.1.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.5.1#UnAckedMessageCount", "E56")
 def test_a_full_window_has_no_room_until_it_is_acknowledged() -> None:
     first, _ = joined(SessionSettings(window=3, merq_window=3))
     for token in range(3):
@@ -231,6 +239,7 @@ def test_a_full_window_has_no_room_until_it_is_acknowledged() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.5")
+@pytest.mark.spec("E55")
 def test_the_other_side_may_change_its_window_with_every_acknowledgment() -> None:
     first, _ = joined(SessionSettings(window=50, merq_window=50))
     first.receive_data(acknowledgment(window=1), 0.0)
@@ -258,6 +267,9 @@ def test_the_other_side_may_change_its_window_with_every_acknowledgment() -> Non
     ],
 )
 @pytest.mark.spec("MS-MQQB 3.1.5.5.1", "MS-MQQB 3.1.5.5.3", "MS-MQQB 3.1.5.5.5", "MS-MQQB 3.1.5.9")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.5.5#UserMsgSequenceNumber", "MS-MQQB 3.1.5.5.5#RecoverableMsgSeqNumber"
+)
 def test_an_acknowledgment_that_cannot_be_true_ends_the_session(
     bogus: dict[str, int], reason: str
 ) -> None:
@@ -273,6 +285,7 @@ def test_an_acknowledgment_that_cannot_be_true_ends_the_session(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.13")
+@pytest.mark.spec("MS-MQQB 3.1.7.13#SessionAck")
 def test_pausing_acknowledges_at_once_and_asks_the_other_side_to_go_slowly() -> None:
     first, second = joined()
     give(second, [message(), message(recoverable=True)])
@@ -294,6 +307,7 @@ def test_pausing_acknowledges_at_once_and_asks_the_other_side_to_go_slowly() -> 
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.13", "MS-MQQB 3.1.6.2")
+@pytest.mark.spec("MS-MQQB 3.1.7.13#SessionActive")
 def test_a_paused_session_counts_as_idle() -> None:
     session = opened(SessionSettings(cleanup_s=300.0))
     give(session, [message()])

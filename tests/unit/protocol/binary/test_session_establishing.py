@@ -42,6 +42,9 @@ def proposed(session: Session[int]) -> ConnectionParameters:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.3")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.2.3#form", "MS-MQQB 3.1.5.2.3#ServerGuid", "MS-MQQB 3.1.5.2.3#TimeStamp"
+)
 def test_the_initiator_says_who_it_is_and_whom_it_wants() -> None:
     session = initiator(now=501_140.046)
     assert session.state is SessionState.WAITING_ECR_MSG
@@ -57,6 +60,7 @@ def test_the_initiator_says_who_it_is_and_whom_it_wants() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.3")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.3#ServerGuid", "E72")
 def test_for_a_direct_name_anybody_may_answer() -> None:
     session = initiator(is_direct=True)
     assert asked(session).header.server_guid == NULL_GUID
@@ -75,6 +79,7 @@ def test_the_initiator_says_whether_it_has_asked_by_ping_before(pinged: bool) ->
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2.3")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.3#TimeStamp")
 def test_a_time_stamp_has_32_bits() -> None:
     session = initiator(now=5_000_000.5)
     assert asked(session).header.time_stamp == 5_000_000_500 & 0xFFFFFFFF
@@ -97,6 +102,9 @@ def test_who_is_connected_to_says_nothing_until_it_is_asked() -> None:
 @pytest.mark.parametrize("server", [THEIRS, NULL_GUID])
 @pytest.mark.parametrize("without_ping", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.5.3", "MS-MQQB 3.1.5.3.1")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.3.1#RemoteQMGuid", "MS-MQQB 3.1.5.3.1#CS", "MS-MQQB 3.1.5.3.1#echo", "E07"
+)
 def test_a_request_for_this_queue_manager_or_for_any_is_granted(
     server: UUID, without_ping: bool
 ) -> None:
@@ -118,6 +126,7 @@ def test_a_request_for_this_queue_manager_or_for_any_is_granted(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.3.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.3.1#CS")
 def test_a_request_for_another_queue_manager_is_refused_and_the_session_ends() -> None:
     session = acceptor()
     session.receive_data(establish(server=STRANGER), 0.0)
@@ -132,6 +141,7 @@ def test_a_request_for_another_queue_manager_is_refused_and_the_session_ends() -
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.3", "MS-MQQB 3.1.5.3.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.3.2#reply")
 def test_an_answer_is_followed_by_a_proposal() -> None:
     session = initiator(SessionSettings(window=77, merq_window=77, ack_wait_s=30.0), now=10.0)
     output(session)
@@ -151,6 +161,7 @@ def test_an_answer_is_followed_by_a_proposal() -> None:
     [(0.0, 500), (0.0625, 500), (0.063, 504), (1.0, 8000), (15.0, 120_000), (59.0, 120_000)],
 )
 @pytest.mark.spec("MS-MQQB 3.1.5.3.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.3.2#round-trip")
 def test_recoverable_messages_are_acknowledged_within_eight_round_trips(
     round_trip_s: float, expected_ms: int
 ) -> None:
@@ -191,6 +202,7 @@ def test_what_is_proposed_stays_in_the_range_that_a_packet_may_have(
     ],
 )
 @pytest.mark.spec("MS-MQQB 3.1.5.3.2", "MS-MQQB 3.1.5.9")
+@pytest.mark.spec("MS-MQQB 3.1.5.3.2#invalid", "MS-MQQB 3.1.5.9#no-packet", "E72")
 def test_an_answer_that_is_not_ours_ends_the_session(answer: bytes, why: str) -> None:
     session = initiator()
     output(session)
@@ -204,6 +216,9 @@ def test_an_answer_that_is_not_ours_ends_the_session(answer: bytes, why: str) ->
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.4", "MS-MQQB 3.1.5.4.1")
+@pytest.mark.spec(
+    "MS-MQQB 3.1.5.4.1#ReceivedWindowSize", "MS-MQQB 3.1.5.4.1#reply", "MS-MQQB 3.1.5.4.1#open"
+)
 def test_a_proposal_is_accepted_as_it_is_but_for_our_own_window() -> None:
     session = acceptor(SessionSettings(window=100, merq_window=100))
     session.receive_data(establish(), 0.0)
@@ -233,6 +248,7 @@ def test_the_answer_to_a_proposal_opens_the_session() -> None:
 
 @pytest.mark.parametrize(("own", "other", "room"), [(8, 64, 8), (64, 8, 8), (5, 0, 1)])
 @pytest.mark.spec("MS-MQQB 3.1.5.4.1", "MS-MQQB 3.1.5.4.2")
+@pytest.mark.spec("E55")
 def test_the_lower_of_both_windows_counts(own: int, other: int, room: int) -> None:
     session = acceptor(SessionSettings(window=own, merq_window=own))
     session.receive_data(establish() + parameters(window=other), 0.0)
@@ -244,6 +260,7 @@ def test_the_lower_of_both_windows_counts(own: int, other: int, room: int) -> No
     [(0, 20_000, 0.5, 40.0), (500, 0, 0.5, 40.0), (120_001, 140_000, 60.0, 240.0)],
 )
 @pytest.mark.spec("MS-MQQB 3.1.5.4.1", "MS-MQQB 2.2.2.1")
+@pytest.mark.spec("E120")
 def test_a_proposal_out_of_range_is_brought_into_it_and_repeated_as_it_came(
     recoverable: int, wait: int, acknowledged_after: float, lost_after: float
 ) -> None:
@@ -323,6 +340,7 @@ GOING_ON = {
     "MS-MQQB 3.1.5.8",
     "MS-MQQB 3.1.5.9",
 )
+@pytest.mark.spec("E08")
 def test_a_packet_out_of_its_time_ends_the_session(state: SessionState, kind: str) -> None:
     session = in_state(state)
     output(session)
@@ -339,6 +357,7 @@ def test_a_packet_out_of_its_time_ends_the_session(state: SessionState, kind: st
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.9")
+@pytest.mark.spec("MS-MQQB 3.1.5.9#no-packet", "MS-MQQB 3.1.5.9#timers")
 def test_a_closed_session_hears_and_says_nothing() -> None:
     first, _ = joined()
     first.close("enough")

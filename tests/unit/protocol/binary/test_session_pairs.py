@@ -92,6 +92,7 @@ def settle(first: Side, second: Side, now: float) -> float:
 
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.spec("MS-MQQB 3.1.1.4", "MS-MQQB 3.1.1.6.1", "MS-MQQB 3.1.5.5", "MS-MQQB 3.1.7.1.3")
+@pytest.mark.spec("MS-MQQB 3.1.5.5.1#dispatch", "E56")
 def test_on_any_schedule_all_arrives_in_order_and_is_acknowledged_once(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - the same schedules every time
     windows = chance.choice([1, 2, 5, 64]), chance.choice([1, 3, 64])
@@ -185,6 +186,7 @@ def test_a_session_goes_on_beyond_65536_messages() -> None:
     lots=st.lists(st.integers(1, 40), min_size=1, max_size=20),
 )
 @pytest.mark.spec("MS-MQQB 3.1.1.6.1", "MS-MQQB 3.1.5.8.7", "MS-MQQB 3.1.6.4")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.7#flags")
 def test_each_recoverable_message_is_acknowledged_by_exactly_one_bit(
     kinds: list[bool], lots: list[int]
 ) -> None:

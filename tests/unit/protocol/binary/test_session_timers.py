@@ -29,6 +29,7 @@ from merq.wire.connection import SessionAck
 @pytest.mark.parametrize("packets", [b"", establish()])
 @pytest.mark.parametrize("side", [acceptor, initiator])
 @pytest.mark.spec("MS-MQQB 3.1.2.1", "MS-MQQB 3.1.6.6", "MS-MQQB 3.1.5.10")
+@pytest.mark.spec("MS-MQQB 3.1.5.2.3#timer", "E76")
 def test_a_session_must_be_open_within_a_minute(side: object, packets: bytes) -> None:
     session = acceptor(now=5.0) if side is acceptor else initiator(now=5.0)
     session.receive_data(packets, 20.0)
@@ -41,6 +42,7 @@ def test_a_session_must_be_open_within_a_minute(side: object, packets: bytes) ->
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.1", "MS-MQQB 3.1.5.4.1", "MS-MQQB 3.1.5.4.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.4.1#open", "MS-MQQB 3.1.5.4.2#Established")
 def test_an_open_session_has_no_such_limit() -> None:
     first, second = joined()
     for session in (first, second):
@@ -52,6 +54,7 @@ def test_an_open_session_has_no_such_limit() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.2", "MS-MQQB 3.1.6.2", "MS-MQQB 3.1.3.2")
+@pytest.mark.spec("MS-MQQB 3.1.6.2#idle")
 def test_a_session_on_which_nothing_is_sent_ends() -> None:
     session = opened(SessionSettings(cleanup_s=300.0))
     assert session.next_deadline() == 300.0
@@ -63,6 +66,7 @@ def test_a_session_on_which_nothing_is_sent_ends() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.2", "MS-MQQB 3.1.6.2", "MS-MQQB 3.1.5.8.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#SessionActive", "MS-MQQB 3.1.6.2#active")
 def test_a_message_that_comes_keeps_a_session_for_one_more_round() -> None:
     session = opened()
     give(session, [message()], 100.0)
@@ -73,6 +77,7 @@ def test_a_message_that_comes_keeps_a_session_for_one_more_round() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.2", "MS-MQQB 3.1.7.1.3")
+@pytest.mark.spec("MS-MQQB 3.1.7.1.3#SessionActive")
 def test_a_message_that_goes_does_so_too() -> None:
     session = opened()
     session.send(message(), 1, 100.0, is_recoverable=False)
@@ -102,6 +107,7 @@ def test_a_session_that_somebody_waits_on_is_not_idle() -> None:
 @pytest.mark.parametrize(("direct", "wait"), [(False, 20.0), (True, 40.0)])
 @pytest.mark.spec("MS-MQQB 3.1.2.4", "MS-MQQB 3.1.6.3", "MS-MQQB 3.1.7.1.3")
 @pytest.mark.spec("MS-MQQB note 46")
+@pytest.mark.spec("MS-MQQB 3.1.6.3#silent", "MS-MQQB 3.1.7.1.3#wait-timer")
 def test_a_session_whose_messages_nobody_acknowledges_ends(direct: bool, wait: float) -> None:
     first, _ = joined(is_direct=direct)
     first.send(message(), 1, 1.0, is_recoverable=False)
@@ -114,6 +120,7 @@ def test_a_session_whose_messages_nobody_acknowledges_ends(direct: bool, wait: f
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.4", "MS-MQQB 3.1.6.3", "MS-MQQB 3.1.5.1")
+@pytest.mark.spec("MS-MQQB 3.1.6.3#heard")
 def test_any_packet_gives_the_other_side_more_time_to_acknowledge() -> None:
     first, _ = joined()
     first.send(message(), 1, 0.0, is_recoverable=False)
@@ -128,6 +135,7 @@ def test_any_packet_gives_the_other_side_more_time_to_acknowledge() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.5.5", "MS-MQQB 3.1.2.4")
+@pytest.mark.spec("MS-MQQB 3.1.5.5.5#wait-timer")
 def test_an_acknowledgment_starts_the_wait_for_the_rest_anew() -> None:
     first, _ = joined()
     for token in range(2):
@@ -141,6 +149,7 @@ def test_an_acknowledgment_starts_the_wait_for_the_rest_anew() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.6.3")
+@pytest.mark.spec("MS-MQQB 3.1.6.3#nothing")
 def test_when_all_is_acknowledged_nothing_is_waited_for() -> None:
     first, _ = joined(SessionSettings(merq_window=64))
     first.send(message(), 1, 0.0, is_recoverable=False)
@@ -154,6 +163,7 @@ def test_when_all_is_acknowledged_nothing_is_waited_for() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.4", "MS-MQQB 3.1.5.4.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.4.1#AckWaitTimeout")
 def test_the_acceptor_waits_as_long_as_the_initiator_proposed() -> None:
     session = acceptor(SessionSettings(ack_wait_s=20.0))
     session.receive_data(establish() + parameters(wait=50_000), 0.0)
@@ -186,6 +196,7 @@ def sent_at(session: Session[int], times: list[float]) -> list[float]:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.5", "MS-MQQB 3.1.6.4", "MS-MQQB 3.1.5.8.2")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#ack-timer", "MS-MQQB 3.1.6.4#nothing")
 def test_express_messages_are_acknowledged_after_half_the_time_they_are_waited_for() -> None:
     session = opened()
     give(session, [message()], 1.0)
@@ -195,6 +206,7 @@ def test_express_messages_are_acknowledged_after_half_the_time_they_are_waited_f
 
 
 @pytest.mark.spec("MS-MQQB 3.1.2.5", "MS-MQQB 3.1.5.8.7", "MS-MQQB 3.1.5.4.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.4.1#RecoverableAckSendTimeout", "MS-MQQB 3.1.5.8.7#timer")
 def test_recoverable_messages_are_acknowledged_sooner() -> None:
     session = acceptor()
     session.receive_data(establish() + parameters(recoverable=700), 0.0)
@@ -216,6 +228,7 @@ def test_what_is_on_its_way_to_the_disk_is_acknowledged_when_it_is_there() -> No
 
 
 @pytest.mark.spec("MS-MQQB 3.1.6.4")
+@pytest.mark.spec("MS-MQQB 3.1.6.4#fields")
 def test_an_acknowledgment_has_everything_in_it() -> None:
     session = opened(SessionSettings(window=99, merq_window=99))
     give(session, [message(), message(recoverable=True), message(recoverable=True)])
@@ -233,6 +246,7 @@ def test_an_acknowledgment_has_everything_in_it() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.6.4", "MS-MQQB 3.1.2.5")
+@pytest.mark.spec("E52")
 def test_the_timer_starts_again_with_the_next_message() -> None:
     session = opened()
     give(session, [message()], 0.0)
