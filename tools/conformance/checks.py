@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.conformance import notes
-from tools.conformance.citing import (
-    NOTE_MARK,
-    SCANNED,
-    citations,
-    citations_in,
-    marks_in,
-    place,
-)
+from tools.conformance.citing import SCANNED, citations, citations_in, marks_in, place
 from tools.conformance.page import PAGE, rendered
 from tools.conformance.register import ErratumKind, Register, Section, Statement, Status
 from tools.conformance.results import Outcome, by_mark, load_all
@@ -200,8 +193,7 @@ def check_marks(register: Register, root: Path) -> list[Finding]:
     return [
         Finding(where=where, what=fault)
         for where, text in marks_in(root)
-        if text not in marks and not NOTE_MARK.fullmatch(text)
-        if (fault := _mark_fault(text, where, numbers))
+        if text not in marks and (fault := _mark_fault(text, where, numbers))
     ]
 
 

@@ -126,9 +126,14 @@ def citations_in(root: Path, folder: str) -> Iterator[Citation]:
 
 
 def marks_in(root: Path) -> Iterator[tuple[str, str]]:
-    """Where tests carry `pytest.mark.spec`, and each argument; empty if it is no literal."""
+    """Where tests carry `pytest.mark.spec`, and each argument; empty if it is no literal.
+
+    Marks of product notes are not among them.
+    """
     for name, text in files(root, "tests"):
-        yield from ((f"{name}:{line}", mark) for line, mark in _marks(name, text))
+        for line, mark in _marks(name, text):
+            if not NOTE_MARK.fullmatch(mark):
+                yield f"{name}:{line}", mark
 
 
 @cache
