@@ -47,7 +47,7 @@ def test_a_queue_is_made_shown_changed_and_removed(service: RunningService) -> N
         "journal_quota_kb": None,
         "poison_after": 3,
         "privacy": "body",
-        "base_priority": -4,
+        "base_priority": 0,
         "messages": 0,
     }
     assert {name: shown[name] for name in expected} == expected

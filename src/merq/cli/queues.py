@@ -56,7 +56,7 @@ def _setting_options(function: _F) -> _F:
         click.option(
             "--base-priority",
             type=click.IntRange(-32768, 32767),
-            help="Added to the priority of messages on their way.",
+            help="Of public queues only; a private queue ignores it.",
         ),
         click.option(
             "--poison-after",
