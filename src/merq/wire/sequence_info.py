@@ -7,7 +7,7 @@ from merq.wire.layout import Layout, layout, number
 
 @layout("MS-MQMQ 2.2.5.1", size=16)
 class SequenceInfo(Layout):
-    """[MS-MQMQ] 2.2.5, 2.2.5.1: SEQUENCE_INFO.
+    """[MS-MQMQ] 2.2.5.1: SEQUENCE_INFO.
 
     The document has the identifier as signed; ours and Windows' begin with a time, so the highest
     bit is clear.
