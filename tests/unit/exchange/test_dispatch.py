@@ -29,7 +29,9 @@ _ORDER_BITS = (1 << 56) - 1
 
 def shared(window: int = 1000) -> tuple[Town, Manager, Manager, int]:
     """A pair whose receiver has a third queue, and whose line is down."""
-    town, sender, receiver = pair(changed(session=SessionSettings(window=window)))
+    town, sender, receiver = pair(
+        changed(session=SessionSettings(window=window, merq_window=window))
+    )
     other = receiver.create("other")
     town.down.add(TWO)
     return town, sender, receiver, other
