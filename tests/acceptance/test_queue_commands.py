@@ -47,7 +47,7 @@ def test_a_queue_is_made_shown_changed_and_removed(service: RunningService) -> N
         "journal_quota_kb": None,
         "poison_after": 3,
         "privacy": "body",
-        "base_priority": -4,
+        "base_priority": 0,
         "messages": 0,
     }
     assert {name: shown[name] for name in expected} == expected
@@ -59,6 +59,24 @@ def test_a_queue_is_made_shown_changed_and_removed(service: RunningService) -> N
         "removed .\\private$\\orders"
     )
     assert "orders" not in names(service)
+
+
+@pytest.mark.spec("MS-MQMQ 2.3.1.8", "MS-MQMQ 2.3.1.13", "MS-MQMQ 2.3.12.2")
+def test_a_queue_shows_its_properties_by_their_identifiers(service: RunningService) -> None:
+    service.merq("queue", "new", "identified", "--transactional", "--label", "Known")
+    (shown,) = service.lines("queue", "show", "identified", "--properties")
+    expected = {
+        "PROPID_Q_PATHNAME": f"{NAME}\\private$\\identified",
+        "PROPID_Q_LABEL": "Known",
+        "PROPID_Q_TRANSACTION": 1,
+        "PROPID_MGMT_QUEUE_FORMATNAME": f"DIRECT=OS:{NAME}\\PRIVATE$\\identified",
+        "PROPID_MGMT_QUEUE_STATE": "LOCAL CONNECTION",
+        "PROPID_MGMT_QUEUE_SUBQUEUE_NAMES": [],
+    }
+    assert {name: shown[name] for name in expected} == expected
+    table = service.merq("queue", "show", "identified", "--properties").stdout
+    assert re.search(r"PROPID_Q_LABEL +108 +VT_LPWSTR +Known", table)
+    service.merq("queue", "remove", "identified")
 
 
 def test_a_queue_that_exists_is_not_made_again(service: RunningService) -> None:

@@ -14,6 +14,11 @@ from merq.cli.connecting import Connection, connected, connection_options
 from merq.cli.durations import kilobytes
 from merq.cli.failing import json_option
 from merq.cli.queue_names import find_queue, path_name_of, short_name
+from merq.cli.queue_properties import (
+    object_of_properties,
+    properties_of,
+    table_of_properties,
+)
 from merq.cli.queue_tables import facts_of, object_of, table_of_queues
 from merq.cli.rendering import count, table_of_facts
 from merq.cli.reservations import object_of as object_of_group
@@ -21,7 +26,9 @@ from merq.cli.reservations import table_of_groups
 from merq.cli.terminal import terminal
 from merq.cli.transfers import object_of_sequence, table_of_sequences
 from merq.client.queues import Queue
+from merq.model.properties import Property
 from merq.model.queue import PrivacyLevel
+from merq.protocol.application.property_values import PropertyValue
 from merq.protocol.application.reports import QueueReport
 from merq.protocol.application.requests import Family
 
@@ -56,7 +63,7 @@ def _setting_options(function: _F) -> _F:
         click.option(
             "--base-priority",
             type=click.IntRange(-32768, 32767),
-            help="Added to the priority of messages on their way.",
+            help="Of public queues only; a private queue ignores it.",
         ),
         click.option(
             "--poison-after",
@@ -146,9 +153,15 @@ def list_queues(family: str | None, connection: Connection, *, as_json: bool) ->
 
 @queue.command()
 @_QUEUE
+@click.option(
+    "--properties",
+    "by_identifier",
+    is_flag=True,
+    help="Its properties by MSMQ's identifiers, such as PROPID_Q_LABEL.",
+)
 @json_option("One JSON object.")
 @connection_options
-def show(name: str, connection: Connection, *, as_json: bool) -> None:
+def show(name: str, connection: Connection, *, by_identifier: bool, as_json: bool) -> None:
     """Shows everything that is known of a queue.
 
     Of a transactional queue also who sends to it from other computers, and how far each is; and
@@ -158,12 +171,16 @@ def show(name: str, connection: Connection, *, as_json: bool) -> None:
     merq queue show orders
     merq queue show deadletter
     merq queue show orders --json | jq .messages
+    merq queue show orders --properties
     """
     with connected(connection) as manager:
         found = find_queue(manager, name)
         report = found.report
         subqueues = [each.report for each in _subqueues(found, report)]
         sequences = found.sequences()
+        if by_identifier:
+            _show_properties(properties_of(manager, found, subqueues, sequences), as_json=as_json)
+            return
         groups = [
             each for each in manager.bulk.claims() if each.queue == report.properties.path_name
         ]
@@ -183,6 +200,13 @@ def show(name: str, connection: Connection, *, as_json: bool) -> None:
         console.print(table_of_sequences(sequences, now))
     if groups:
         console.print(table_of_groups(groups, with_queue=False))
+
+
+def _show_properties(properties: dict[Property, PropertyValue], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(object_of_properties(properties)))
+    else:
+        terminal().print(table_of_properties(properties))
 
 
 def _subqueues(found: Queue, report: QueueReport) -> list[Queue]:

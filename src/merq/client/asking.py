@@ -102,7 +102,7 @@ class QueueOptions(TypedDict, total=False):
         journal: What is received from it is kept in its journal.
         quota_kb: The most that its messages may take, in kilobytes.
         journal_quota_kb: The most that its journal may take.
-        base_priority: Added to the priority of messages on their way.
+        base_priority: Of public queues only; a private queue ignores it ([MS-MQMQ] 2.3.1.6).
         type_id: A mark of the application's own.
         poison_after: After so many aborted receives a message moves to the subqueue `poison`; 0 is
             never.

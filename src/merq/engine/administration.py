@@ -132,6 +132,7 @@ class Administration:
                 HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"there are {QUEUES_MAX} queues already"
             )
         chosen = {each.name: getattr(settings, each.name) for each in fields(settings)}
+        del chosen["base_priority"]  # [MS-MQMQ] 2.3.1.6: public queues alone have one
         properties = QueueProperties(
             number=number,
             path_name=str(path),
@@ -176,7 +177,10 @@ class Administration:
         before = self._state.planned(queue)
         current = {each.name: getattr(before, each.name) for each in fields(QueueSettings)}
         check_settings(QueueSettings(**(current | changed)))
-        properties = replace(before, modified=self._state.now, **changed)
+        # [MS-MQMQ] 2.3.1.6: public queues alone have one; setting it here changes nothing.
+        kept = {name: value for name, value in changed.items() if name != "base_priority"}
+        modified = self._state.now if kept or not changed else before.modified
+        properties = replace(before, modified=modified, **kept)
         change = Change()
         change.answers.append(Answer(request, None))
         self._state.plan_queue(change, properties)

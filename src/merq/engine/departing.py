@@ -77,17 +77,24 @@ class Departures:
 
     # Out.
 
-    def next(self, queue: Queue, most: int, most_bytes: int, remote: bytes) -> list[Departure]:
+    def next(
+        self,
+        queue: Queue,
+        most: int,
+        most_bytes: int,
+        remote: bytes,
+        last_lane: int = LANES - 1,
+    ) -> list[Departure]:
         """The next messages to send, in order; they are under way from now on.
 
-        At least one if there is any, whatever its size. Transactional ones wait until the disk
-        knows that they are transmitted to this `remote`.
+        At least one if there is any in the lanes up to the last, whatever its size. Transactional
+        ones wait until the disk knows that they are transmitted to this `remote`.
         """
         transfer = queue.transfer
         assert transfer is not None, "only outgoing queues send"
         found: list[Departure] = []
         size = 0
-        for lane in range(LANES):
+        for lane in range(last_lane + 1):
             while len(found) < most and size < most_bytes:
                 rows = queue.positions.lane_behind(
                     transfer.sent_up_to[lane], min(most - len(found), ROWS)

@@ -77,6 +77,7 @@ class Holdings:
         self.last_sequence_id = 0
         self.secret = b""  # chance for identifiers of sequences
         self.known_places: dict[UUID, UUID] = {}
+        self.base_priorities: dict[UUID, int] = {}
         self.sends_insecure_nacks = False
         self.sends_reports = True
         self.taken_bytes = 0

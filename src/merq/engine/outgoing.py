@@ -96,8 +96,14 @@ def reach(state: State, change: Change, name: FormatName) -> Queue | None:
         created=state.now,
         modified=state.now,
         label=destination,
+        base_priority=_base_priority(state, name),
     )
     return state.plan_queue(change, properties)
+
+
+def _base_priority(state: State, name: FormatName) -> int:
+    """[MS-MQMQ] 2.3.1.6: public queues alone have one, and only where their public name is used."""
+    return state.base_priorities.get(name.queue, 0) if isinstance(name, PublicName) else 0
 
 
 def reach_if_possible(state: State, change: Change, name: FormatName) -> Queue | None:

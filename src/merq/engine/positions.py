@@ -294,6 +294,8 @@ class PositionList:
         found: list[Place] = []
         start = lookup_id + 1
         lane = self._lanes[start >> _LANE_SHIFT]
+        if lane.last < start:
+            return found
         for index in range(max(lane.index_of(start), 0), len(lane.blocks)):
             block = lane.blocks[index]
             for row in range(bisect_left(block.ids, start, block.start), len(block.ids)):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from itertools import islice
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from merq.engine.queue import Queue
+from merq.exchange.dispatch import DispatchCollection
 from merq.protocol.application.reports import LinkReport
 from merq.protocol.binary.session import NULL_GUID, Session
 
 BATCH: Final = 64
-"""Messages that one queue sends before it is the turn of the next."""
+"""Messages that one queue sends before it is the turn of the next of the same priority."""
 
 BATCH_BYTES: Final = 256 << 10
 
@@ -46,7 +46,7 @@ class Link:
         host: What the other side was called, if it was by name.
         expected: Who must be at the other end; null if anybody may.
         queues: Outgoing queues that use it.
-        ready: Those of them that may have something to send.
+        ready: Those of them that may have something to send, the most urgent first.
         outbox: Bytes to be written.
         unwritten_bytes: What was given to be written and is not gone, as the driver says.
         closing: Why it is to be closed; empty while it goes on.
@@ -95,7 +95,7 @@ class Link:
         self.host = host
         self.session: Session[Token] | None = None
         self.queues: dict[Queue, None] = {}
-        self.ready: OrderedDict[Queue, None] = OrderedDict()
+        self.ready = DispatchCollection()
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
         self.unwritten_bytes = 0

@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine.queue import Queue
+from merq.exchange.dispatch import Turn
 from merq.exchange.lines import Line
 from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
 from merq.exchange.routes import NULL_GUID, Route, is_address, is_ours, route
@@ -91,7 +92,7 @@ class Outbound:
         if link is not None:
             if link.is_open:
                 line.enter(OutgoingState.CONNECTED)
-                link.ready[queue] = None
+                link.ready.add(queue)
             return
         if line.retry_at is None and not line.asking:
             self._find_way(line, now)
@@ -204,7 +205,7 @@ class Outbound:
         line.note(ConnectionStatus.ESTABLISHED, self._state.now)
         if line.transfer.unordered and line.resend_at is None:
             self._start_resend(line, now)
-        link.ready[line.queue] = None
+        link.ready.add(line.queue)
 
     def opened(self, link: Link, now: float) -> None:
         """A connection's session is open: its queues may send."""
@@ -273,29 +274,29 @@ class Outbound:
         session = link.session
         assert session is not None, "an open link has one"
         high = self._board.settings.outbox_high_bytes
-        while link.ready and link.is_open:
+        while link.is_open:
             room = session.room
             if room <= 0 or link.outbox_bytes + link.unwritten_bytes > high:
                 break
-            queue = next(iter(link.ready))
+            turn = link.ready.next()
+            if turn is None:
+                break
+            queue = turn.queue
             if queue.state is OutgoingState.ON_HOLD or queue.number not in self._state.queues:
-                del link.ready[queue]
+                link.ready.remove(queue)
                 continue
-            sent = self._send(link, self.line(queue), min(room, BATCH), now)
-            if sent:
-                link.ready.move_to_end(queue)
-            else:
-                del link.ready[queue]
+            link.ready.sent(queue, self._send(link, turn, min(room, BATCH), now))
             link.collect()
         if link.collect():
             self._board.dirty[link] = None
 
-    def _send(self, link: Link, line: Line, most: int, now: float) -> int:
-        queue = line.queue
+    def _send(self, link: Link, turn: Turn, most: int, now: float) -> int:
+        queue = turn.queue
+        line = self.line(queue)
         session = link.session
         assert session is not None, "an open link has one"
         remote = link.remote_guid.bytes_le
-        going = self._engine.departures.next(queue, most, BATCH_BYTES, remote)
+        going = self._engine.departures.next(queue, most, BATCH_BYTES, remote, turn.last_lane)
         traced = []
         # Of messages in order nothing is to be known when the session acknowledges them.
         ordered = Token(queue, 0, is_ordered=True, is_journaled=False)

@@ -6,8 +6,8 @@ is a directory, the settings say where those are, and open sessions say who is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
 from uuid import UUID
@@ -34,6 +34,8 @@ class Peer:
         host: Its host name or address; empty if it is reached through another.
         via: The name of the one through which it is reached.
         public_queues: Identifiers of its public queues.
+        base_priorities: [MS-MQMQ] 2.3.1.6: what its public queues add to their messages' priorities
+            on the way to it, if not 0.
         is_secure: Sessions with it must be inside of TLS.
     """
 
@@ -42,6 +44,7 @@ class Peer:
     host: str = ""
     via: str = ""
     public_queues: tuple[UUID, ...] = ()
+    base_priorities: Mapping[UUID, int] = field(default_factory=dict)
     is_secure: bool = False
 
 
@@ -63,7 +66,11 @@ class Route:
 
 
 class Peers:
-    """The queue managers that are known."""
+    """The queue managers that are known.
+
+    Attributes:
+        base_priorities: Those of public queues that have one.
+    """
 
     def __init__(self, peers: Iterable[Peer] = (), *, all_secure: bool = False) -> None:
         self._all_secure = all_secure
@@ -72,6 +79,7 @@ class Peers:
         self._by_name: dict[str, Peer] = {}
         self._places: dict[UUID, UUID] = {}
         self._learned: dict[UUID, str] = {}
+        self.base_priorities: dict[UUID, int] = {}
         for peer in peers:
             self._by_guid[peer.guid] = peer
             self._by_name[peer.name.lower()] = peer
@@ -79,6 +87,7 @@ class Peers:
                 self._secure_hosts |= {peer.host.lower(), peer.name.lower()}
             for queue in peer.public_queues:
                 self._places[queue] = peer.guid
+            self.base_priorities.update(peer.base_priorities)
 
     @property
     def places(self) -> dict[UUID, UUID]:

@@ -31,6 +31,7 @@ class Switchboard:
         self.host = host
         self.settings = settings
         self.peers = peers
+        host.engine.state.base_priorities.update(peers.base_priorities)
         self._links: dict[int, Link] = {}
         self._by_address: dict[str, dict[Link, None]] = {}
         self._count = 0

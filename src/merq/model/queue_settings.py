@@ -13,6 +13,9 @@ from merq.model.queue import UNLIMITED, PrivacyLevel, QueueSettings
 
 QUEUE_LABEL_MAX: Final = 124
 POISON_AFTER_MAX: Final = 1_000_000
+BASE_PRIORITY_MIN: Final = -32768
+BASE_PRIORITY_MAX: Final = 32767
+"""[MS-MQMQ] 2.3.1.6."""
 
 _SETTING_TYPES: Final[dict[str, type]] = {
     "label": str,
@@ -31,7 +34,12 @@ _SETTING_TYPES: Final[dict[str, type]] = {
 _SETTING_RANGES: Final = (
     ("quota", 0, UNLIMITED, "kilobytes, the largest is no limit"),
     ("journal_quota", 0, UNLIMITED, "kilobytes, the largest is no limit"),
-    ("base_priority", -32768, 32767, "added to the priority of messages that are sent on"),
+    (
+        "base_priority",
+        BASE_PRIORITY_MIN,
+        BASE_PRIORITY_MAX,
+        "of a public queue, added to the priority of messages that are sent to it",
+    ),
     ("poison_after", 0, POISON_AFTER_MAX, "aborted receives, 0 is off"),
 )
 
@@ -60,7 +68,7 @@ def check_settings(settings: QueueSettings) -> None:
 
 
 def _check_multicast(settings: QueueSettings) -> None:
-    """[MS-MQMQ] 2.3.1.12: an address and a port; transactional queues cannot have one."""
+    """[MS-MQMQ] 2.3.1.23: an address and a port; transactional queues cannot have one."""
     try:
         name = parse_format_name(f"MULTICAST={settings.multicast_address}")
     except NameSyntaxError as wrong:

@@ -19,6 +19,7 @@ from uuid import UUID
 from merq.client.security import harden, load_authorities, load_pair
 from merq.errors import SettingsError
 from merq.exchange import ExchangeSettings, Peer, Peers
+from merq.model.queue_settings import BASE_PRIORITY_MAX, BASE_PRIORITY_MIN
 from merq.net.linking import LinkingSettings
 from merq.protocol.binary.settings import MERQ_WINDOW, STANDARD_PORT, WINDOW, SessionSettings
 from merq.service.kinds import PORT_MAX, Address, Count, File, Seconds, Switch, Text
@@ -27,7 +28,9 @@ from merq.service.sections import DAY_S, check, setting
 PEERS_MAX: Final = 100_000
 """Peers that a file may name."""
 
-_PEER_KEYS: Final = frozenset({"name", "guid", "host", "via", "public_queues", "tls"})
+_PEER_KEYS: Final = frozenset(
+    {"name", "guid", "host", "via", "public_queues", "base_priorities", "tls"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,5 +338,26 @@ def _peer(table: Any) -> Peer:
         host=texts["host"],
         via=texts["via"],
         public_queues=tuple(UUID(each) for each in queues),
+        base_priorities=_base_priorities(table.get("base_priorities", {}), queues),
         is_secure=secure,
     )
+
+
+def _base_priorities(table: Any, queues: list[str]) -> dict[UUID, int]:
+    """[MS-MQMQ] 2.3.1.6: by the GUIDs of public queues."""
+    if not isinstance(table, dict):
+        raise TypeError("base_priorities is a table: a number for the GUID of a public queue")
+    known = {UUID(each) for each in queues}
+    found: dict[UUID, int] = {}
+    for key, value in table.items():
+        if UUID(key) not in known:
+            raise ValueError(f"base_priorities names {key}, which is not in public_queues")
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"base_priorities: {value!r} for {key}; a number belongs there")
+        if not BASE_PRIORITY_MIN <= value <= BASE_PRIORITY_MAX:
+            raise ValueError(
+                f"base_priorities: {value} for {key}; "
+                f"it is from {BASE_PRIORITY_MIN} to {BASE_PRIORITY_MAX}"
+            )
+        found[UUID(key)] = value
+    return found

@@ -124,7 +124,10 @@ class Outline:
 
 
 def build_packet(outline: Outline) -> bytes:
-    """The packet of a message.
+    """[MS-MQDMPR] 3.1.7.1.30, 3.1.7.1.32: the packet of a message.
+
+    Each optional header is there if the outline says something that it carries. There is no
+    SecurityHeader: nothing is signed or encrypted yet.
 
     Raises:
         WireError: A value does not fit its field; the text names it and its limit.

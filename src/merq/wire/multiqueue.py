@@ -137,9 +137,7 @@ class MQFAddressHeader:
 
     def pack(self) -> bytes:
         """The bytes, up to the next boundary."""
-        data = bytearray(MQFAddressFields.SIZE)
-        for element in self.format_name_list:
-            data += element.pack(len(data))
+        data = bytearray(MQFAddressFields.SIZE) + self.pack_names()
         counted = self.counted_padding
         data += padding_for(len(data)) if counted is None else counted
         fields = MQFAddressFields(
@@ -150,6 +148,13 @@ class MQFAddressHeader:
         )
         data[: MQFAddressFields.SIZE] = fields.pack()
         return bytes(data) + padding_for(len(data), self.padding)
+
+    def pack_names(self) -> bytes:
+        """The bytes of the names, without what rounds the list up."""
+        data = bytearray(MQFAddressFields.SIZE)
+        for element in self.format_name_list:
+            data += element.pack(len(data))
+        return bytes(data[MQFAddressFields.SIZE :])
 
     @classmethod
     def unpack(cls, reader: Reader, header_id: int) -> Self:

@@ -57,14 +57,18 @@ class DirectQueueFormatName:
 
     def pack(self) -> bytes:
         """The bytes; the name starts on a 4-byte boundary and ends on one."""
+        data = self.pack_unpadded()
+        return data + padding_for(len(data), self.padding)
+
+    def pack_unpadded(self) -> bytes:
+        """The same without what fills it up to the boundary."""
         name = pack_wide(self.direct_format_name, "DirectQueueFormatName")
         if len(name) > DIRECT_NAME_BYTES_MAX:
             raise WireError(
                 f"the name takes {len(name)} bytes, at most {DIRECT_NAME_BYTES_MAX} fit",
                 field="DirectQueueFormatName",
             )
-        data = len(name).to_bytes(2, "little") + name
-        return data + padding_for(len(data), self.padding)
+        return len(name).to_bytes(2, "little") + name
 
     @classmethod
     def unpack(cls, reader: Reader) -> DirectQueueFormatName:

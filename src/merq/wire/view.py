@@ -87,7 +87,11 @@ def sequence_place(packet: bytes) -> tuple[int, int, int, int]:
 
 @final
 class MessageView:
-    """[MS-MQMQ] 2.2.20: the fields of a packet that was found to be in order."""
+    """[MS-MQMQ] 2.2.20: the fields of a packet that was found to be in order.
+
+    [MS-MQDMPR] 3.1.7.1.31: it is what a message is read from; `decode` has the rest, such as the
+    items of a SecurityHeader.
+    """
 
     __slots__ = (
         "_body_at",

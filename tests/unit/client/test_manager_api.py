@@ -388,7 +388,7 @@ def test_properties_are_changed_for_good(tmp_path: Path) -> None:
 def test_changes_from_many_threads_are_all_kept(manager: Manager) -> None:
     queue = manager.create_queue(ORDERS)
     start = threading.Barrier(4)
-    changes = [{"label": "x"}, {"quota_kb": 9}, {"journal": True}, {"base_priority": 4}]
+    changes = [{"label": "x"}, {"quota_kb": 9}, {"journal": True}, {"poison_after": 4}]
 
     def change(properties: dict[str, object]) -> None:
         start.wait()
@@ -398,7 +398,7 @@ def test_changes_from_many_threads_are_all_kept(manager: Manager) -> None:
         list(pool.map(change, changes))
     properties = queue.properties
     assert (properties.label, properties.quota) == ("x", 9)
-    assert (properties.journaling, properties.base_priority) == (True, 4)
+    assert (properties.journaling, properties.poison_after) == (True, 4)
 
 
 # Flow control.

@@ -91,7 +91,6 @@ def test_properties_are_changed_for_good_and_others_stay(world: World, checkpoin
         "label": "after",
         "journaling": True,
         "journal_quota": 7,
-        "base_priority": -3,
         "type_id": TYPE,
         "poison_after": 4,
     }
@@ -109,6 +108,23 @@ def test_properties_are_changed_for_good_and_others_stay(world: World, checkpoin
         world.restart()
     world.receive(number)
     assert world.bodies(world.find(r".\private$\orders;JOURNAL")) == [b"a"]
+
+
+@pytest.mark.spec("MS-MQMQ 2.3.1.6")
+@pytest.mark.spec("E96")
+def test_a_private_queue_has_no_base_priority_whatever_it_is_given(world: World) -> None:
+    number = world.create("orders", label="before", base_priority=5)
+    assert world.engine.queue(number).properties.base_priority == 0
+    world.tick(100)
+    change(world, number, base_priority=-3)
+    properties = world.engine.queue(number).properties
+    assert (properties.base_priority, properties.modified) == (0, START), "nothing has changed"
+    change(world, number, base_priority=7, label="after")
+    properties = world.engine.queue(number).properties
+    assert (properties.base_priority, properties.label) == (0, "after")
+    assert properties.modified == START + 100
+    world.restart()
+    assert world.engine.queue(number).properties.base_priority == 0
 
 
 def test_a_change_counts_when_it_is_durable(world: World) -> None:

@@ -1,0 +1,50 @@
+"""The file that says where queue managers are which are known by their GUIDs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from merq.errors import SettingsError
+from merq.service.exchanging import read_peers
+
+GUID = "7b2f5c1e-93d4-4f0a-8a61-2d9be0c4f513"
+ORDERS = "0f6a1d32-5c1b-4e8e-9a77-61c0b2d8e9f4"
+
+
+def peers_file(folder: Path, *lines: str) -> Path:
+    path = folder / "peers.toml"
+    head = ["[[peer]]", 'name = "beta"', f'guid = "{GUID}"', 'host = "10.0.0.8"']
+    path.write_text("\n".join([*head, f'public_queues = ["{ORDERS}"]', *lines]))
+    return path
+
+
+@pytest.mark.spec("MS-MQMQ 2.3.1.6")
+@pytest.mark.parametrize("value", [-32768, 0, 4, 32767])
+def test_a_public_queue_may_have_a_base_priority(tmp_path: Path, value: int) -> None:
+    path = peers_file(tmp_path, f'base_priorities = {{ "{ORDERS}" = {value} }}')
+    (peer,) = read_peers(path)
+    assert peer.base_priorities == {UUID(ORDERS): value}
+
+
+def test_without_base_priorities_there_are_none(tmp_path: Path) -> None:
+    (peer,) = read_peers(peers_file(tmp_path))
+    assert peer.base_priorities == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f'base_priorities = {{ "{ORDERS}" = 32768 }}', "from -32768 to 32767"),
+        (f'base_priorities = {{ "{ORDERS}" = -32769 }}', "from -32768 to 32767"),
+        (f'base_priorities = {{ "{ORDERS}" = true }}', "a number belongs there"),
+        (f'base_priorities = {{ "{ORDERS}" = "4" }}', "a number belongs there"),
+        (f'base_priorities = {{ "{GUID}" = 4 }}', "not in public_queues"),
+        ("base_priorities = 4", "base_priorities is a table"),
+    ],
+)
+def test_a_base_priority_that_cannot_be_is_refused(tmp_path: Path, line: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        read_peers(peers_file(tmp_path, line))
