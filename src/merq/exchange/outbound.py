@@ -15,9 +15,9 @@ from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
 from merq.exchange.routes import NULL_GUID, Route, is_address, is_ours, route
 from merq.exchange.switchboard import Switchboard
 from merq.hresult import HResult
-from merq.model.names import PrivateName
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
+from merq.wire.acks import routed
 from merq.wire.queues import PUBLIC
 
 _UNREACHABLE: Final = int(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE)
@@ -88,6 +88,8 @@ class Outbound:
         line.was_held = is_held
         if is_held or not self._was_active or not line.has_waiting:
             return
+        if self._is_detour(line):
+            self._leave(line)
         link = line.link
         if link is not None:
             if link.is_open:
@@ -98,6 +100,27 @@ class Outbound:
             self._find_way(line, now)
 
     # The way.
+
+    def _is_detour(self, line: Line) -> bool:
+        """Whether acknowledgments go through a hop although their receiver is known to be nearer.
+
+        It takes those of messages with direct names from us alone.
+        """
+        sender, link = line.order_queue_of, line.link
+        if sender == NULL_GUID or link is None or link.remote_guid in (NULL_GUID, sender):
+            return False
+        found = self._route(line)
+        return found is not None and found.guid == sender
+
+    def _leave(self, line: Line) -> None:
+        """A queue leaves its connection, and looks for another way."""
+        link = line.link
+        assert link is not None, "it has joined it"
+        link.queues.pop(line.queue, None)
+        link.ready.remove(line.queue)
+        line.link = None
+        line.resend_at = None
+        self._engine.departures.rewind(line.queue)
 
     def _find_way(self, line: Line, now: float) -> None:
         """[MS-MQQB] 3.1.5.2.1: where the destination is, and how it is reached."""
@@ -126,12 +149,12 @@ class Outbound:
         hop passes them on, and a session of somebody else who claims the same identifier does not
         lead them astray.
         """
-        peers, name = self._board.peers, line.name
-        if line.is_order_queue and isinstance(name, PrivateName):
-            address = self._state.sequences.address_of(name.computer.bytes_le)
+        peers, sender = self._board.peers, line.order_queue_of
+        if sender != NULL_GUID:
+            address = self._state.sequences.address_of(sender.bytes_le)
             if address and address not in self._state.aliases:
-                return Route(address, name.computer, name.computer, peers.is_secure(address))
-        return route(name, peers, self._places())
+                return Route(address, sender, sender, peers.is_secure(address))
+        return route(line.name, peers, self._places())
 
     def _places(self) -> dict[UUID, UUID]:
         """Which queue manager has which public queue; the settings know better."""
@@ -305,6 +328,8 @@ class Outbound:
             packet = waiting
             if is_routed and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
+            if line.order_queue_of not in (NULL_GUID, link.remote_guid):
+                packet = routed(packet, line.order_queue_of)
             if is_ordered:
                 token = ordered
             else:

@@ -16,6 +16,7 @@ from kit.raw_sessions import (
     parameters,
 )
 from merq.engine.incoming import SequenceKey
+from merq.exchange import Peer
 from merq.exchange.switchboard import REFUSED_MAX
 from merq.model.message_class import MessageClass
 from merq.model.queue import OutgoingState
@@ -560,3 +561,23 @@ def test_bytes_left_over_in_a_packet_do_not_hold_up_its_queue() -> None:
     windows.say(incoming("q", b"even", ordinal=2))
     assert receiver.bodies(QUEUE) == [b"odd", b"even"]
     assert windows.link.is_open
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.17", "MS-MQQB 2.2.4", "E63")
+def test_order_acks_of_a_sender_that_uses_both_kinds_of_names_come_back_through_a_hop() -> None:
+    here, there, hop = (GUIDS[each] for each in (ONE, TWO, THREE))
+    known_hop = Peer(name="hop", guid=hop, host=THREE)
+    sender = manager(ONE, peers=(known_hop, Peer(name="there", guid=there, via="hop")))
+    receiver = manager(TWO, peers=(known_hop, Peer(name="here", guid=here, via="hop")))
+    ends = (Peer(name="here", guid=here, host=ONE), Peer(name="there", guid=there, host=TWO))
+    router = manager(THREE, changed(forwards=True), peers=ends)
+    receiver.create("q")
+    receiver.create("tx", transactional=True)
+    town = Town(sender, receiver, router)
+    routed_name = rf"PRIVATE={there}\{TX:08x}"
+    sender.commit(routed_name, b"by identifier")
+    town.wait(5.0)
+    sender.commit(ORDERED, b"by address")
+    town.wait(5.0)
+    assert sorted(receiver.bodies(TX)) == [b"by address", b"by identifier"]
+    assert sender.waiting(routed_name) == sender.waiting(ORDERED) == []
