@@ -458,10 +458,11 @@ class QueueManager:
         queue.positions.set_state(place.lookup_id, PURGE_PENDING)
         view = MessageView(packet)
         notices.take(change, queue, place)
-        reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
-        if queue.is_outgoing:
-            reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
-            if view.time_to_be_received <= view.time_to_reach_queue:
-                reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER
+        # [MS-MQMQ] 2.2.18.1.6: on its way either time ends it as one that did not reach its queue.
+        reason = (
+            MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+            if queue.is_outgoing
+            else MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
+        )
         note = queue.notes.get(place.lookup_id, NO_NOTE)
         notices.lost(self.state, change, queue, view, reason, note)

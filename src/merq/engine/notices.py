@@ -231,9 +231,24 @@ def lost(
         finally_told(state, change, view, reason, is_rejected=queue.is_outgoing)
     else:
         bury(state, change, view, reason, note)
-    wanted = NEGATIVE_RECEIVE if reason & _ABOUT_RECEIVING else NEGATIVE_ARRIVAL
-    if view.acknowledgments & wanted:
+    if view.acknowledgments & _negative_bits(view, reason):
         acknowledge(state, change, view, reason)
+
+
+def _negative_bits(view: MessageView, reason: int) -> int:
+    """[MS-MQMQ] 2.2.19.3: which of the acknowledgments NA and NR a loss is told by.
+
+    TimeToBeReceived that runs out on the way is both: the message was neither delivered nor
+    retrieved.
+    """
+    if reason & _ABOUT_RECEIVING:
+        return NEGATIVE_RECEIVE
+    if (
+        reason == MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+        and view.time_to_be_received <= view.time_to_reach_queue
+    ):
+        return NEGATIVE_ARRIVAL | NEGATIVE_RECEIVE
+    return NEGATIVE_ARRIVAL
 
 
 def bury(state: State, change: Change, view: MessageView, reason: int, note: Note) -> None:
