@@ -63,6 +63,8 @@ class QueueManager:
 
     def take_effects(self) -> list[Effect]:
         """What is to be done and told now, in order."""
+        if self.state.overdue:
+            self._expire_overdue()
         if self.state.awake:
             self._serve()
         effects, self.state.effects = self.state.effects, []
@@ -450,6 +452,22 @@ class QueueManager:
             return  # somebody has it; if it is given back, it is looked at again
         if not self.departures.keeps(queue, lookup_id):
             self._give_up(change, queue, place)
+
+    def _expire_overdue(self) -> None:
+        """[MS-MQDMPR] 3.1.2.4: messages whose time was over when they came leave at once."""
+        overdue, self.state.overdue = self.state.overdue, []
+        change = Change()
+        for queue, lookup_id in overdue:
+            place = queue.positions.get(lookup_id)
+            if place is None or queue.closing:
+                continue
+            if not queue.is_outgoing:
+                queue.positions.set_state(lookup_id, AVAILABLE)
+                self._give_up(change, queue, place)
+            elif place.state == AVAILABLE and not self.departures.keeps(queue, lookup_id):
+                self._give_up(change, queue, place)
+        if change.steps:
+            self.state.submit(change)
 
     def _give_up(self, change: Change, queue: Queue, place: Place) -> None:
         packet = self.state.readable(place)
