@@ -292,3 +292,13 @@ def texts_of_bodies(bodies: Sequence[Value]) -> list[str | None]:
         stored.append(Stored(build_packet(replace(PLAIN, body=data, body_type=kind))))
     found: list[str | None] = Frame(report_of(stored), QUEUE).column("body_text").to_pylist()
     return found
+
+
+@pytest.mark.spec("MS-MQDMPR 3.1.7.1.32")
+def test_the_priority_bits_of_a_transactional_message_are_ignored() -> None:
+    place = TransactionPlace(1, 1, 0)
+    plain = build_packet(replace(PLAIN, priority=5))
+    ordered = build_packet(replace(PLAIN, recoverable=True, transaction=place))
+    ordered = ordered[:2] + bytes([ordered[2] | 5]) + ordered[3:]
+    frame = Frame(report_of([Stored(plain), Stored(ordered)]), QUEUE)
+    assert frame.column("priority").to_pylist() == [5, 0]

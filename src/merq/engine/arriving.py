@@ -219,7 +219,7 @@ class Arrivals:
         self._filler.put(
             queue,
             view.packet,
-            view.base_flags & 7,
+            view.priority,
             state.source_key(source) | view.message_ordinal,
             is_recoverable=view.user_flags & _DELIVERY != 0,
         )

@@ -61,7 +61,7 @@ _ABOUT_RECEIVING: Final = 0x4000
 def put(state: State, change: Change, queue: Queue, view: MessageView) -> int:
     """Plans that a packet comes into a queue; gives its lookup identifier."""
     return put_packet(
-        state, change, queue, view.packet, view.base_flags & 7, recoverable=view.delivery_mode != 0
+        state, change, queue, view.packet, view.priority, recoverable=view.delivery_mode != 0
     )
 
 
@@ -284,7 +284,7 @@ def _keep(state: State, change: Change, queue: Queue, view: MessageView) -> None
         change,
         queue,
         view.packet,
-        view.base_flags & 7,
+        view.priority,
         recoverable=view.delivery_mode != 0,
         note=note,
     )

@@ -193,7 +193,7 @@ class Senders:
         ordinal = first_ordinal
         for view in views:
             packet = stamp(view.packet, source, now, ordinal)
-            lookup_id = lookup_id_of(view.base_flags & 7, sequential_id)
+            lookup_id = lookup_id_of(view.priority, sequential_id)
             if recoverable:
                 entries.append(records.put(number, now, lookup_id, packet))
             packets.append(packet)
@@ -273,7 +273,7 @@ class Senders:
                 change,
                 queue,
                 packet,
-                view.base_flags & 7,
+                view.priority,
                 recoverable=flags & _DELIVERY != 0,
                 note=note,
             )

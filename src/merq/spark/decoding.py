@@ -262,7 +262,9 @@ class Frame:
         return texts_of(kinds, self._bodies(), self._values()[0])
 
     def _priorities(self) -> Array:
-        return pa.array((self._u16[self._at + 2] & 7).astype(np.int32))
+        # [MS-MQDMPR] 3.1.7.1.32: whoever receives a transactional message ignores its bits.
+        bits = np.where(self._flags & _TRANSACTION, 0, self._u16[self._at + 2] & 7)
+        return pa.array(bits.astype(np.int32))
 
     def _deliveries(self) -> Array:
         numbers = np.where(self._flags & _RECOVERABLE, 1, 0)

@@ -258,8 +258,11 @@ class MessageView:
 
     @property
     def priority(self) -> int:
-        """0 to 7; 7 goes first."""
-        return self.base_flags & _PRIORITY
+        """0 to 7; 7 goes first.
+
+        [MS-MQDMPR] 3.1.7.1.32: always 0 for a transactional message, whatever its bits are.
+        """
+        return 0 if self.user_flags & _TRANSACTION else self.base_flags & _PRIORITY
 
     @property
     def delivery_mode(self) -> int:
