@@ -184,6 +184,9 @@ def assert_same(view: MessageView, message: UserMessage) -> None:
     fields, properties = user.fields, message.message_properties_header
     is_transactional = user.fields.flags.transaction_header
     assert view.priority == (0 if is_transactional else base.flags.priority)
+    security = message.security_header
+    says_encrypted = security is not None and security.fields.flags.body_encrypted
+    assert view.is_encrypted == (properties.fields.privacy_level != 0 or says_encrypted)
     assert view.traced == base.flags.traced
     assert view.time_to_reach_queue == base.time_to_reach_queue
     assert view.packet_size == base.packet_size

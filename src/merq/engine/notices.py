@@ -326,6 +326,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
         MessageClass.MQMSG_CLASS_ACK_RECEIVE,
     )
+    brings_body = negative and not view.is_encrypted
     packet = build_packet(
         Outline(
             source_queue_manager=state.source,
@@ -337,8 +338,8 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
             correlation_id=view.message_id,
             recoverable=view.delivery_mode == 1,
             label=view.label,
-            body=view.body if negative and not view.privacy_level else b"",
-            body_type=view.body_type if negative and not view.privacy_level else 0,
+            body=view.body if brings_body else b"",
+            body_type=view.body_type if brings_body else 0,
         )
     )
     if target.has_room(len(packet)) and state.has_room(len(packet)):

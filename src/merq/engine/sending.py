@@ -407,9 +407,9 @@ def check_secured(queue: Queue, view: MessageView) -> None:
     properties = queue.properties
     if properties.authenticate and not view.is_signed:
         wanted = "takes only messages that are signed"
-    elif properties.privacy_level is PrivacyLevel.BODY and not view.privacy_level:
+    elif properties.privacy_level is PrivacyLevel.BODY and not view.is_encrypted:
         wanted = "takes only messages whose bodies are encrypted"
-    elif properties.privacy_level is PrivacyLevel.NONE and view.privacy_level:
+    elif properties.privacy_level is PrivacyLevel.NONE and view.is_encrypted:
         wanted = "takes no messages whose bodies are encrypted"
     else:
         return

@@ -48,6 +48,8 @@ _PROPERTIES_SIZE: Final = 56
 _PLAIN_MIN: Final = _NAMES_AT + _PROPERTIES_SIZE
 _TRANSACTION_SIZE: Final = 20
 _SECURITY_SIZE: Final = 16
+_CONNECTOR_GUID: Final = 0x01  # [MS-MQMQ] 2.2.20.5, CG
+_BODY_ENCRYPTED: Final = 0x20  # [MS-MQMQ] 2.2.20.6, EB
 
 # Version, flags, signature, size of the BaseHeader; flags of the UserHeader.
 _FIXED: Final = struct.Struct("<BxHII48xI")
@@ -474,6 +476,18 @@ class MessageView:
     def privacy_level(self) -> int:
         """[MS-MQMQ] 2.2.19.3: whether and how the body is encrypted; 0 is not."""
         return self._u32(self._properties_at + 40)
+
+    @property
+    def is_encrypted(self) -> bool:
+        """[MS-MQMQ] 2.2.19.3, 2.2.20.6: whether PrivacyLevel or EB says that the body is."""
+        if self.privacy_level:
+            return True
+        if not self.user_flags & _SECURITY:
+            return False
+        at = self.user_header_end
+        if self.user_flags & _TRANSACTION:
+            at += _TRANSACTION_SIZE + (16 if self.packet[at] & _CONNECTOR_GUID else 0)
+        return self.packet[at] & _BODY_ENCRYPTED != 0
 
     @property
     def is_signed(self) -> bool:
