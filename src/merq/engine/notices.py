@@ -31,13 +31,8 @@ from merq.model.names import (
 )
 from merq.model.queue import QueueKind
 from merq.wire.build import Destination, Outline, build_packet
-from merq.wire.queues import (
-    DIRECT,
-    PRIVATE_ELSEWHERE,
-    PRIVATE_ON_DESTINATION,
-    PRIVATE_ON_SOURCE,
-    PUBLIC,
-)
+from merq.wire.queue_names import identified_queue
+from merq.wire.queues import DIRECT
 from merq.wire.view import MessageView
 
 JOURNAL_NUMBER: Final = 0xFFFF0001
@@ -451,13 +446,4 @@ def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
             return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
         except NameSyntaxError:
             return None
-    if kind == PUBLIC:
-        return PublicName(queue=UUID(bytes_le=data))
-    if kind == PRIVATE_ELSEWHERE:
-        number = int.from_bytes(data[16:], "little")
-        return PrivateName(computer=UUID(bytes_le=data[:16]), number=number)
-    if kind in {PRIVATE_ON_SOURCE, PRIVATE_ON_DESTINATION}:
-        source = kind == PRIVATE_ON_SOURCE
-        computer = view.source_queue_manager if source else view.queue_manager_address
-        return PrivateName(computer=computer, number=int.from_bytes(data, "little"))
-    return None
+    return identified_queue(view, kind, data)

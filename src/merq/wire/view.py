@@ -13,6 +13,7 @@ from typing import Final, final
 from uuid import UUID
 
 from merq.wire.message import UserMessage
+from merq.wire.security import SecurityHeader
 
 # Numbers that headers.py has too stand here again as Final: the compiled build folds them in.
 _VERSION: Final = 0x10
@@ -492,8 +493,13 @@ class MessageView:
     @property
     def is_signed(self) -> bool:
         """Whether the message has a signature; whether it is good is not said."""
-        header = self.decode().security_header if self.user_flags & _SECURITY else None
+        header = self.security_header
         return header is not None and header.fields.signature_size > 0
+
+    @property
+    def security_header(self) -> SecurityHeader | None:
+        """[MS-MQMQ] 2.2.20.6: who sent the message, if it says anything of that."""
+        return self.decode().security_header if self.user_flags & _SECURITY else None
 
     @property
     def properties_at(self) -> int:
