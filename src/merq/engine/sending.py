@@ -80,7 +80,9 @@ class Senders:
             self.send(request, queue, packets, transaction, dead_letter)
             return
         added = TRANSACTION_HEADER_SIZE if transaction else 0
-        views = [spelling.for_others(self._state, _checked(packet, added)) for packet in packets]
+        views = [_checked(packet, added) for packet in packets]
+        for view in views:
+            spelling.check_room(view)
         note = self._note(dead_letter)
         total = sum(len(view.packet) for view in views) + added * len(packets)
         self._check_room(None, total, len(packets))
@@ -219,12 +221,10 @@ class Senders:
         The copies have one message id, which is the answer.
         """
         added = TRANSACTION_HEADER_SIZE if transaction else 0
-        views = [
-            _checked(packet, added)
-            if outgoing.local_queue(self._state, name)[1]
-            else spelling.for_others(self._state, _checked(packet, added))
-            for name, packet in destinations
-        ]
+        views = [_checked(packet, added) for _, packet in destinations]
+        for (name, _), view in zip(destinations, views, strict=True):
+            if not outgoing.local_queue(self._state, name)[1]:
+                spelling.check_room(view)
         note = self._note(dead_letter)
         self._refuse_unreachable([name for name, _ in destinations], transaction)
         # Several names may lead to one queue: its copies count together.

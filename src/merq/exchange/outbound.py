@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
+from merq.engine import spelling
 from merq.engine.queue import Queue
 from merq.exchange.lines import Line
 from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
@@ -300,10 +301,14 @@ class Outbound:
         # Of messages in order nothing is to be known when the session acknowledges them.
         ordered = Token(queue, 0, is_ordered=True, is_journaled=False)
         is_routed = line.destination != NULL_GUID
+        advertised = self._board.settings.advertised_host
+        host = spelling.reachable_host(advertised, link.local_address)
         for lookup_id, waiting, is_recoverable, is_ordered, is_traced in going:
             packet = waiting
             if is_routed and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
+            if packet[61] & 0xE0 or packet[62] & 0x87:  # AQ, RQ or MQ
+                packet = spelling.for_others(self._state, packet, host)
             if is_ordered:
                 token = ordered
             else:

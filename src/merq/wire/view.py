@@ -331,6 +331,13 @@ class MessageView:
         at = self._raw_name_end(self.user_flags >> 13 & 7, self._destination_end)
         return self._name(self.user_flags >> 16 & 7, at)
 
+    @property
+    def names_at(self) -> tuple[int, int, int]:
+        """Where the names of administration and response queue begin, and where both end."""
+        admin_at = self._destination_end
+        response_at = self._raw_name_end(self.user_flags >> 13 & 7, admin_at)
+        return admin_at, response_at, self._names_end
+
     def _name(self, kind: int, start: int) -> bytes:
         packet = self.packet
         if kind == 7:
