@@ -49,6 +49,13 @@ NEGATIVE_RECEIVE: Final = 8
 TELLING: Final = 1 << 9 | 7 << 13
 """[MS-MQMQ] 2.2.19.2: positive journaling, or an administration queue, in UserHeader.Flags."""
 
+ADMINISTRATION_CLASSES: Final = frozenset(MessageClass) - {
+    MessageClass.MQMSG_CLASS_NORMAL,
+    MessageClass.MQMSG_CLASS_REPORT,
+    MessageClass.MQMSG_CLASS_ORDER_ACK,
+}
+"""[MS-MQMQ] 2.2.18.1.6: what an administration acknowledgment can say."""
+
 _ABOUT_RECEIVING: Final = 0x4000
 """[MS-MQMQ] 2.2.18.1.6: set in the classes of acknowledgments that are not about arrival."""
 
@@ -339,6 +346,18 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
     )
     if target.has_room(len(packet)) and state.has_room(len(packet)):
         put(state, change, target, MessageView(packet))
+
+
+def asked_by(packet: bytes, source: bytes) -> UUID | None:
+    """The queue manager whose message one of our administration acknowledgments is about.
+
+    None if the packet is something else.
+    """
+    view = MessageView(packet)
+    is_ours = packet[16:32] == source and not view.transactional
+    if not is_ours or view.message_class not in ADMINISTRATION_CLASSES:
+        return None
+    return UUID(bytes_le=view.correlation_id[:16])
 
 
 def _response(view: MessageView) -> Destination:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from merq.engine import spelling
+from merq.engine import notices, spelling
 from merq.engine.queue import Queue
 from merq.exchange.lines import Line
 from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
@@ -151,13 +151,34 @@ class Outbound:
             line.asking = ""
             if line.link is not None:
                 continue
-            if addresses:
-                self._reach(line, addresses, now)
+            hops = addresses or self._hops_to_asker(line)
+            line.is_detour = not addresses
+            if hops:
+                self._reach(line, hops, now)
                 continue
             line.hops = []
             error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
             line.note(ConnectionStatus.DNS_FAILURE, self._state.now, error=error, text=text)
             self._retry(line, now)
+
+    def _hops_to_asker(self, line: Line) -> list[str]:
+        """Where the queue manager is that waits for the first acknowledgment of a queue.
+
+        [MS-MQQB] 3.1.7.15 addresses it by the name of its administration queue; if no name service
+        knows the host of that, its session says where it is.
+        """
+        place = next(iter(line.queue.positions), None)
+        packet = None if place is None else self._state.readable(place)
+        asker = None if packet is None else notices.asked_by(packet, self._state.source)
+        found = None if asker is None else self._board.peers.find(asker)
+        return [found.host] if found is not None and is_address(found.host) else []
+
+    def _leave(self, link: Link, line: Line, now: float) -> None:
+        """A queue goes no further by a link; what was taken for it waits again."""
+        self._engine.departures.rewind(line.queue)
+        del link.queues[line.queue]
+        line.link = None
+        self._retry(line, now)
 
     def _reach(self, line: Line, addresses: list[str], now: float) -> None:
         """[MS-MQQB] 3.1.5.2: through a session that there is, or a new one."""
@@ -297,6 +318,12 @@ class Outbound:
         assert session is not None, "an open link has one"
         remote = link.remote_guid.bytes_le
         going = self._engine.departures.next(queue, most, BATCH_BYTES, remote)
+        if line.is_detour and any(
+            notices.asked_by(packet, self._state.source) is None for _, packet, *_ in going
+        ):
+            # Whoever says that a name is its own gets nothing that was not for it alone.
+            self._leave(link, line, now)
+            return 0
         traced = []
         # Of messages in order nothing is to be known when the session acknowledges them.
         ordered = Token(queue, 0, is_ordered=True, is_journaled=False)
