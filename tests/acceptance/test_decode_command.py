@@ -364,7 +364,7 @@ def test_every_kind_of_packet_has_its_name_and_its_headers_in_json() -> None:
         ("EstablishConnection", 572, [*internal, "establish_connection_header"]),
         ("ConnectionParameters", 32, [*internal, "connection_parameters_header"]),
         ("ConnectionParameters", 32, [*internal, "connection_parameters_header"]),
-        ("UserMessage", 2224, [*user[:2], "security_header", user[2]]),
+        ("UserMessage", 2224, [*user[:2], "security_header", user[2], "format_names"]),
         ("SessionAck", 36, [*internal, "session_header"]),
         ("OrderAck", len(acks) // 2, [*user, "order_ack_body"]),
         ("FinalAck", len(acks) // 2, [*user, "final_ack_body"]),

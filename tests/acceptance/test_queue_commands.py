@@ -316,3 +316,28 @@ def test_commands_options_and_queue_names_are_completed(
     assert "--by-lookup-id" in completions(service, "merq receive --by")
     assert completions(service, "merq receive compl") == ["completed-one", "completed-two"]
     assert completions(service, "merq receive compl", MERQ_DATA=str(tmp_path)) == []
+
+
+@pytest.mark.spec("MS-MQMQ 2.1.1")
+def test_names_with_spaces_go_through_every_command(service: RunningService) -> None:
+    service.merq("queue", "new", "my orders")
+    service.merq("send", "my orders", "--body", "one", "--response-queue", "my answers")
+    service.merq("send", r"DIRECT=OS:.\private$\My Orders", "--body", "two", "--recoverable")
+    assert "my orders" in service.merq("queue", "list").stdout
+    first, second = service.lines("peek", "my orders", "--all")
+    assert (first["text"], second["text"]) == ("one", "two")
+    assert first["response_queue"] == r"DIRECT=OS:.\PRIVATE$\my answers"
+    said = service.merq("why", first["id"]).stdout
+    assert "merq peek 'my orders' --by-lookup-id" in said
+    exported = service.merq("export", "my orders", "-").stdout
+    service.merq("import", "-", "my orders", given=exported)
+    service.merq("move", "my orders", "to do", "--lookup-id", str(first["lookup_id"]))
+    assert [each["text"] for each in service.lines("receive", "my orders;to do")] == ["one"]
+    assert len(service.lines("receive", "my orders", "--all")) == 3
+    told = service.merq("queue", "new", "orders ", status=None)
+    assert told.returncode != 0
+    assert "a queue name does not end with a space" in told.stderr
+    explained = service.merq("names", "explain", r".\private$\my orders;to do").stdout
+    assert "my orders" in explained
+    assert "to do" in explained
+    service.merq("queue", "remove", "my orders", "--yes")

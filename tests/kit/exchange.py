@@ -157,6 +157,7 @@ class Town:
         down: Addresses where nobody answers.
         deaf: Addresses that get nothing that is sent to them, though connections are made.
         dialled: Addresses, in the order of dialling.
+        said_addresses: What the sockets of a queue manager say that its address is, if not that.
     """
 
     def __init__(self, *managers: Manager) -> None:
@@ -166,6 +167,7 @@ class Town:
         self.down: set[str] = set()
         self.deaf: set[str] = set()
         self.dialled: list[str] = []
+        self.said_addresses: dict[str, str] = {}
         self._ends: dict[Link, tuple[Manager, Link]] = {}
 
     def run(self) -> None:
@@ -203,6 +205,8 @@ class Town:
             return
         self._ends[link] = (other, end)
         self._ends[end] = (manager, link)
+        for each, side in ((link, manager), (end, other)):
+            each.local_address = self.said_addresses.get(side.address, side.address)
         manager.exchange.connected(link, self.now)
 
     def _write(self, manager: Manager, link: Link) -> bool:

@@ -38,11 +38,14 @@ COMPUTER_SUFFIX = st.sampled_from(
 )
 
 
-def visible_text(*, without: str, length_max: int) -> SearchStrategy[str]:
+def visible_text(*, without: str, length_max: int, spaced: bool = False) -> SearchStrategy[str]:
     """Text in letters of all scripts; half the length, as some are two units on the wire."""
     rare = st.characters(exclude_categories=("C", "Z"), exclude_characters=without)
     usual = st.sampled_from([c for c in map(chr, range(0x21, 0x7F)) if c not in without])
-    return st.text(usual | rare, min_size=1, max_size=length_max // 2)
+    if not spaced:
+        return st.text(usual | rare, min_size=1, max_size=length_max // 2)
+    found = st.text(usual | rare | st.just(" "), min_size=1, max_size=length_max // 2)
+    return found.filter(lambda text: text == text.strip(" "))
 
 
 def introduces_a_scope(name: str) -> bool:
@@ -53,8 +56,8 @@ computers = visible_text(without='\\/;,"=:[', length_max=256).filter(
     lambda name: not introduces_a_scope(name)
 )
 ipv6_addresses = st.ip_addresses(v=6).map(str) | st.ip_addresses(v=6).map(lambda a: a.exploded)
-queues = visible_text(without='\\;+,"', length_max=124)
-subqueues = visible_text(without='\\;+,"', length_max=32).filter(
+queues = visible_text(without='\\;+,"', length_max=124, spaced=True)
+subqueues = visible_text(without='\\;+,"', length_max=32, spaced=True).filter(
     lambda name: name.upper() not in QueueSuffixType.__members__
 )
 

@@ -182,7 +182,11 @@ def test_the_view_reads_what_the_full_parser_reads(message: UserMessage) -> None
 def assert_same(view: MessageView, message: UserMessage) -> None:
     base, user = message.base_header, message.user_header
     fields, properties = user.fields, message.message_properties_header
-    assert view.priority == base.flags.priority
+    is_transactional = user.fields.flags.transaction_header
+    assert view.priority == (0 if is_transactional else base.flags.priority)
+    security = message.security_header
+    says_encrypted = security is not None and security.fields.flags.body_encrypted
+    assert view.is_encrypted == (properties.fields.privacy_level != 0 or says_encrypted)
     assert view.traced == base.flags.traced
     assert view.time_to_reach_queue == base.time_to_reach_queue
     assert view.packet_size == base.packet_size

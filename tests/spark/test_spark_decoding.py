@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kit.layouts import guids
 from kit.messages import user_messages, wide_text
+from kit.naming_queues import SHOWN, SID, from_sender, naming
 from merq.errors import StoreError
 from merq.model.body import VT_BSTR, VT_LPSTR, TypedBytes, Value, encode_body
 from merq.model.names import PrivateName, PublicName
@@ -292,3 +293,32 @@ def texts_of_bodies(bodies: Sequence[Value]) -> list[str | None]:
         stored.append(Stored(build_packet(replace(PLAIN, body=data, body_type=kind))))
     found: list[str | None] = Frame(report_of(stored), QUEUE).column("body_text").to_pylist()
     return found
+
+
+@pytest.mark.spec("MS-MQDMPR 3.1.7.1.32")
+def test_the_priority_bits_of_a_transactional_message_are_ignored() -> None:
+    place = TransactionPlace(1, 1, 0)
+    plain = build_packet(replace(PLAIN, priority=5))
+    ordered = build_packet(replace(PLAIN, recoverable=True, transaction=place))
+    ordered = ordered[:2] + bytes([ordered[2] | 5]) + ordered[3:]
+    frame = Frame(report_of([Stored(plain), Stored(ordered)]), QUEUE)
+    assert frame.column("priority").to_pylist() == [5, 0]
+
+
+@pytest.mark.spec("MS-MQMQ 2.2.19.2", "MS-MQMQ 2.2.20.6")
+def test_queues_by_identifiers_and_senders_are_columns_too() -> None:
+    packet = build_packet(PLAIN)
+    packets = [
+        naming(packet, admin=6, response=1),
+        from_sender(naming(packet, admin=2, response=5)),
+        build_packet(replace(PLAIN, destination=PrivateName(computer=UUID(int=7), number=0x2A))),
+    ]
+    frame = Frame(report_of([Stored(each) for each in packets]), QUEUE)
+    assert frame.column("admin_queue").to_pylist() == [SHOWN[6], SHOWN[2], None]
+    assert frame.column("response_queue").to_pylist() == [SHOWN[6], SHOWN[5], None]
+    assert frame.column("destination").to_pylist() == [
+        r"DIRECT=OS:alpha\private$\q",
+        r"DIRECT=OS:alpha\private$\q",
+        rf"PRIVATE={UUID(int=7)}\0000002a",
+    ]
+    assert frame.column("sender_id").to_pylist() == [None, SID, None]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from merq.errors import WireError
+from merq.wire.message import UserMessage
 from merq.wire.packet import parse_packet
 from merq.wire.ping import PING_SIGNATURE, PING_SIZE, Ping
+from merq.wire.queue_names import admin_queue_name, destination_name, response_queue_name
 from merq.wire.reader import Reader, TraceNode
 from merq.wire.stream import BASE_HEADER_SIZE, packet_length
+from merq.wire.view import MessageView
 
 COOKIES_MAX = 4096
 """Pings whose answers are waited for."""
@@ -41,13 +44,18 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """One packet, or what stands in its place."""
+    """One packet, or what stands in its place.
+
+    Attributes:
+        queues: The queues that a message names, by field, as format names.
+    """
 
     offset: int
     size: int
     kind: str
     tree: TraceNode
     origin: Origin | None = None
+    queues: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,14 +197,29 @@ def decode_packet(
 ) -> Finding:
     """One packet of a session, or one ping where there may be some."""
     tree = TraceNode("packet", 0, len(data))
+    queues: Mapping[str, str] = {}
     try:
         if pings is not None and is_ping(data[:BASE_HEADER_SIZE]):
             kind = pings.kind(read_ping(data, tree), to_ping_port=None)
         else:
-            kind = type(parse_packet(data, trace=tree)).__name__
+            packet = parse_packet(data, trace=tree)
+            kind = type(packet).__name__
+            queues = _queues(MessageView(data)) if isinstance(packet, UserMessage) else {}
     except WireError as wrong:
         return undecoded(wrong, offset, origin)
-    return Decoded(offset=offset, size=len(data), kind=kind, tree=tree, origin=origin)
+    return Decoded(
+        offset=offset, size=len(data), kind=kind, tree=tree, origin=origin, queues=queues
+    )
+
+
+def _queues(view: MessageView) -> dict[str, str]:
+    """[MS-MQMQ] 2.2.19.2: the queues that a message names, as the fields are called."""
+    names = {
+        "destination_queue": destination_name(view),
+        "admin_queue": admin_queue_name(view),
+        "response_queue": response_queue_name(view),
+    }
+    return {field_name: name for field_name, name in names.items() if name}
 
 
 def read_ping(data: bytes, tree: TraceNode) -> Ping:

@@ -22,6 +22,8 @@ def record_of(finding: Finding) -> dict[str, object]:
     else:
         record = {"packet": finding.kind, "size": finding.size}
         record.update(_members(finding.tree))
+        if finding.queues:
+            record["format_names"] = dict(finding.queues)
     if finding.origin is not None:
         record["capture"] = _origin_members(finding.origin)
     return record

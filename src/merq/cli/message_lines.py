@@ -7,9 +7,9 @@ ever), `journal`, `dead_letter`, `dead_letter_queue`, `acknowledge`, `admin_queu
 missing. `text` is the body again where it is text; a line that has no `body` is sent with it.
 
 What was, which an import reads over: `merq` (the version of this form, 1), `id`, `lookup_id`,
-`class`, `class_name`, `sent`, `arrived`, `source_machine`, `destination`, `transactional`,
-`abort_count`, `move_count`. A message does not tell which dead-letter queue of its own its sender
-chose, so an export has none.
+`class`, `class_name`, `sent`, `arrived`, `source_machine`, `sender_id` (a SID or a queue manager's
+GUID, as people write them), `destination`, `transactional`, `abort_count`, `move_count`. A message
+does not tell which dead-letter queue of its own its sender chose, so an export has none.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ _WAS: Final = frozenset(
         "sent",
         "arrived",
         "source_machine",
+        "sender_id",
         "destination",
         "transactional",
         "abort_count",
@@ -90,6 +91,7 @@ def object_of(message: ReceivedMessage) -> dict[str, object]:
         "sent": message.sent_at.isoformat(),
         "arrived": message.arrived_at.isoformat(),
         "source_machine": str(message.source_machine),
+        "sender_id": message.sender,
         "destination": message.destination_queue,
         "transactional": message.transactional,
         "abort_count": message.abort_count,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from merq.errors import MessageQueueError, NameSyntaxError
 from merq.hresult import HResult
-from merq.model.names import PathName, parse_path_name
+from merq.model.names import LOCAL_COMPUTER, PathName, parse_path_name
 from merq.model.names.path_names import FORMAT_NAME_PREFIXES
 from merq.protocol.application.reports import QueueReport
 from merq.protocol.application.requests import Family
@@ -114,11 +114,15 @@ def destination_of(manager: Manager, text: str) -> Queue | str:
 
 
 def reference_to(manager: Manager, text: str) -> str:
-    """A queue that a message names, so that it means the same on any computer."""
+    """A queue that a message names.
+
+    One of this queue manager stays `.`: on the way to others it becomes an address of its own.
+    """
     if not text or is_format_name(text):
         return text
     path = _parsed(path_name_of(text))
-    return f"DIRECT=OS:{path.on(manager.name) if path.computer.lower() in _LOCAL else path}"
+    is_here = path.computer.lower() in {*_LOCAL, manager.name.lower()}
+    return f"DIRECT=OS:{path.on(LOCAL_COMPUTER) if is_here else path}"
 
 
 def _parsed(path_name: str) -> PathName:

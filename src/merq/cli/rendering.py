@@ -49,6 +49,7 @@ def _facts(message: ReceivedMessage) -> list[tuple[str, str]]:
         ("sent", f"{date(message.sent_at)}, arrived {date(message.arrived_at)}"),
         ("lookup id", str(message.lookup_id)),
         ("sent to", message.destination_queue),
+        ("sender", message.sender),
         ("response queue", message.response_queue),
         ("admin queue", _admin(message)),
         ("correlation id", correlation(message.correlation_id)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from rich.text import Text
 from rich.tree import Tree
@@ -30,7 +31,7 @@ def as_tree(finding: Decoded) -> Tree:
     else:
         title.append(f"  {_where(finding.origin)}", style="dim")
     tree = Tree(title, guide_style="dim")
-    _grow(tree, finding.tree)
+    _grow(tree, finding.tree, finding.queues)
     return tree
 
 
@@ -47,14 +48,15 @@ def _where(origin: Origin) -> str:
     return f"{origin.source} → {origin.destination}, frame {origin.frame}{time}"
 
 
-def _grow(tree: Tree, node: TraceNode) -> None:
+def _grow(tree: Tree, node: TraceNode, queues: Mapping[str, str]) -> None:
     for child in node.children:
         offset = (f"{child.offset:#06x} ", "dim")
         if child.children or child.value is None:
-            branch = tree.add(
-                Text.assemble(offset, (child.name, "bold"), (f"  {child.size} bytes", "dim"))
-            )
-            _grow(branch, child)
+            line = Text.assemble(offset, (child.name, "bold"), (f"  {child.size} bytes", "dim"))
+            name = queues.get(child.name, "")
+            if name and not name.startswith("DIRECT="):  # that one is spelled out below
+                line.append(f"  {name}", style="yellow")
+            _grow(tree.add(line), child, queues)
         elif isinstance(child.value, BitField):
             _grow_flags(tree, child, child.value)
         else:

@@ -29,7 +29,6 @@ from merq.client.transactions import Transaction
 from merq.errors import MessageQueueError, ReceiveTimeout
 from merq.hresult import HResult
 from merq.model.message_class import MessageClass
-from merq.model.names import PrivateName
 
 REPORTS: Final = r".\private$\merq_trace"
 """Where reports and acknowledgments about traced messages come; it is made when it is needed."""
@@ -153,7 +152,7 @@ class Tracer:
             time_to_reach_queue=LIFETIME_S,
             time_to_be_received=LIFETIME_S,
             acknowledge=ACKNOWLEDGE_ARRIVAL,
-            admin_queue=str(PrivateName(computer=manager.guid, number=properties.number)),
+            admin_queue=properties.path_name,
             report_queue=properties.identifier,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Final, assert_never
+from typing import Final
 from uuid import UUID
 
 from merq.errors import MessageQueueError
@@ -13,17 +13,16 @@ from merq.hresult import HResult
 from merq.model.body import Value, decode_body
 from merq.model.delivered import Delivered
 from merq.model.message_class import MessageClass
-from merq.model.names import PrivateName, PublicName
 from merq.model.property_types import check_types
 from merq.model.queue import NULL_GUID
 from merq.wire.headers import INFINITE
 from merq.wire.message import UserMessage
-from merq.wire.multiqueue import (
-    MQFDirectQueueFormatName,
-    MQFDistributionQueueFormatName,
-    MQFFormatNameElement,
+from merq.wire.queue_names import (
+    admin_queue_name,
+    destination_name,
+    destination_names,
+    response_queue_name,
 )
-from merq.wire.queues import DIRECT, PrivateQueueFormatName, PublicQueueFormatName
 from merq.wire.view import MessageView
 
 TIME_TO_REACH_QUEUE_S: Final = 345_600
@@ -228,16 +227,28 @@ class ReceivedMessage:
 
     @property
     def destination_queue(self) -> str:
-        """Where it was sent, as a direct format name; empty if it was named otherwise."""
-        name = self._view.destination.decode("utf-16-le", "surrogatepass")
-        return f"DIRECT={name}" if self._view.destination_type == DIRECT else ""
+        """Where it was sent, as a format name."""
+        return destination_name(self._view)
 
     @property
     def admin_queue(self) -> str:
-        """Where acknowledgments go, as a direct format name; empty if nowhere."""
-        if self._view.admin_queue_type != DIRECT:
-            return ""
-        return f"DIRECT={self._view.admin_queue.decode('utf-16-le', 'surrogatepass')}"
+        """Where acknowledgments go, as a format name; empty if nowhere."""
+        return admin_queue_name(self._view)
+
+    @property
+    def sender_id(self) -> bytes:
+        """Who sent it, as it says itself: the bytes of a SID or of a queue manager's GUID.
+
+        Empty if it does not say; nothing has proved it.
+        """
+        header = self._view.security_header
+        return b"" if header is None else header.security_id
+
+    @property
+    def sender(self) -> str:
+        """The same as people write it: `S-1-5-21-…`, a GUID, or hexadecimal digits."""
+        header = self._view.security_header
+        return "" if header is None else header.sender_text
 
     @property
     def report_queue(self) -> UUID | None:
@@ -252,35 +263,15 @@ class ReceivedMessage:
 
     @property
     def response_queue(self) -> str:
-        """Where the sender waits for a reply, as a direct format name; empty if nowhere."""
-        name = self._view.response_queue.decode("utf-16-le", "surrogatepass")
-        return f"DIRECT={name}" if name and self._view.response_queue_type == DIRECT else ""
+        """Where the sender waits for a reply, as a format name; empty if nowhere."""
+        return response_queue_name(self._view)
 
     @property
     def destination_queues(self) -> tuple[str, ...]:
         """All queues that got a copy, as format names; empty if it was sent to one alone."""
-        header = self._view.decode().multi_queue_format_header
-        if header is None:
-            return ()
-        return tuple(_format_name(each) for each in header.destination.format_name_list)
+        return destination_names(self._view)
 
     @property
     def packet(self) -> bytes:
         """The whole message as it travels."""
         return self._view.packet
-
-
-def _format_name(element: MQFFormatNameElement) -> str:
-    name = element.format_name
-    match name:
-        case MQFDirectQueueFormatName():
-            return f"DIRECT={name.direct_format_name}"
-        case PublicQueueFormatName():
-            return str(PublicName(queue=name.public_queue_identifier))
-        case PrivateQueueFormatName():
-            computer, number = name.source_queue_manager, name.private_queue_identifier
-            return str(PrivateName(computer=computer, number=number))
-        case MQFDistributionQueueFormatName():
-            return f"DL={name.distribution_list_identifier}"
-        case _:
-            assert_never(name)

@@ -219,7 +219,7 @@ class Arrivals:
         self._filler.put(
             queue,
             view.packet,
-            view.base_flags & 7,
+            view.priority,
             state.source_key(source) | view.message_ordinal,
             is_recoverable=view.user_flags & _DELIVERY != 0,
         )
@@ -352,7 +352,7 @@ class Arrivals:
 
 def _insecurity(queue: Queue, view: MessageView) -> int:
     """[MS-MQQB] 3.1.5.8.3: what cannot be opened or proved here is not taken; 0 if all is well."""
-    if view.privacy_level:
+    if view.is_encrypted:
         return MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
     if queue.properties.authenticate:
         return MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE

@@ -72,7 +72,7 @@ class Course:
             or packet[60 : self._tail_end] != self._tail
             or view.base_flags != self._base_flags
             or view.message_class
-            or view.privacy_level
+            or view.is_encrypted
             or address != self._address
         ):
             return False

@@ -71,6 +71,7 @@ class Holdings:
         self.numbers = Numbers()
         self.expiries = Expiries()
         self.awake: list[Queue] = []
+        self.overdue: list[tuple[Queue, int]] = []
         self.outbound: dict[Queue, None] = {}
         self.sequences = Sequences()
         self.recent = Recent()
@@ -181,10 +182,33 @@ class Holdings:
         queue.by_message_id.add(key, lookup_id)
         if expires != NEVER and queue.properties.kind is not QueueKind.STAGE:
             self.expiries.add(expires, queue.number, lookup_id)
+            if expires < self.now:
+                self._withhold(queue, lookup_id, expires)
         if queue.transfer is not None:
             self.outbound[queue] = None
         if queue.waiting:
             self.awake.append(queue)
+
+    def _withhold(self, queue: Queue, lookup_id: int, expires: int) -> None:
+        """A message comes into its queue when its time is over already: nobody is to get it.
+
+        One that waits to be sent stays as it is: only what is not over is transmitted, and what
+        another queue manager put in order is for its destination to decide.
+        """
+        self.expiries.remove(expires, queue.number, lookup_id)
+        queue.expired.add(lookup_id)
+        if queue.transfer is None:
+            queue.positions.set_state(lookup_id, PURGE_PENDING)
+        self.overdue.append((queue, lookup_id))
+
+    def withhold_overdue(
+        self, queue: Queue, expiries: Sequence[int], lookup_ids: Sequence[int]
+    ) -> None:
+        """Like `_withhold`, for those of many whose time is over."""
+        if min(expiries) < self.now:
+            for lookup_id, expires in zip(lookup_ids, expiries, strict=True):
+                if expires < self.now:
+                    self._withhold(queue, lookup_id, expires)
 
     def remove(self, queue: Queue, lookup_id: int) -> None:
         """A message is gone."""
@@ -303,6 +327,7 @@ class Holdings:
         target.by_message_id.add_many(columns.keys, ids)
         if min(columns.expiries) != NEVER:
             self.expiries.add_many(columns.expiries, target.number, ids, NEVER)
+            self.withhold_overdue(target, columns.expiries, ids)
         target.arrived += len(ids)
         self.awake.append(target)
 

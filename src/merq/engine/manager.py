@@ -63,6 +63,8 @@ class QueueManager:
 
     def take_effects(self) -> list[Effect]:
         """What is to be done and told now, in order."""
+        if self.state.overdue:
+            self._expire_overdue()
         if self.state.awake:
             self._serve()
         effects, self.state.effects = self.state.effects, []
@@ -451,6 +453,22 @@ class QueueManager:
         if not self.departures.keeps(queue, lookup_id):
             self._give_up(change, queue, place)
 
+    def _expire_overdue(self) -> None:
+        """[MS-MQDMPR] 3.1.2.4: messages whose time was over when they came leave at once."""
+        overdue, self.state.overdue = self.state.overdue, []
+        change = Change()
+        for queue, lookup_id in overdue:
+            place = queue.positions.get(lookup_id)
+            if place is None or queue.closing:
+                continue
+            if not queue.is_outgoing:
+                queue.positions.set_state(lookup_id, AVAILABLE)
+                self._give_up(change, queue, place)
+            elif place.state == AVAILABLE and not self.departures.keeps(queue, lookup_id):
+                self._give_up(change, queue, place)
+        if change.steps:
+            self.state.submit(change)
+
     def _give_up(self, change: Change, queue: Queue, place: Place) -> None:
         packet = self.state.readable(place)
         if packet is None:
@@ -458,10 +476,11 @@ class QueueManager:
         queue.positions.set_state(place.lookup_id, PURGE_PENDING)
         view = MessageView(packet)
         notices.take(change, queue, place)
-        reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
-        if queue.is_outgoing:
-            reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
-            if view.time_to_be_received <= view.time_to_reach_queue:
-                reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER
+        # [MS-MQMQ] 2.2.18.1.6: on its way either time ends it as one that did not reach its queue.
+        reason = (
+            MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+            if queue.is_outgoing
+            else MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
+        )
         note = queue.notes.get(place.lookup_id, NO_NOTE)
         notices.lost(self.state, change, queue, view, reason, note)

@@ -31,13 +31,8 @@ from merq.model.names import (
 )
 from merq.model.queue import QueueKind
 from merq.wire.build import Destination, Outline, build_packet
-from merq.wire.queues import (
-    DIRECT,
-    PRIVATE_ELSEWHERE,
-    PRIVATE_ON_DESTINATION,
-    PRIVATE_ON_SOURCE,
-    PUBLIC,
-)
+from merq.wire.queue_names import identified_queue
+from merq.wire.queues import DIRECT
 from merq.wire.view import MessageView
 
 JOURNAL_NUMBER: Final = 0xFFFF0001
@@ -54,6 +49,13 @@ NEGATIVE_RECEIVE: Final = 8
 TELLING: Final = 1 << 9 | 7 << 13
 """[MS-MQMQ] 2.2.19.2: positive journaling, or an administration queue, in UserHeader.Flags."""
 
+ADMINISTRATION_CLASSES: Final = frozenset(MessageClass) - {
+    MessageClass.MQMSG_CLASS_NORMAL,
+    MessageClass.MQMSG_CLASS_REPORT,
+    MessageClass.MQMSG_CLASS_ORDER_ACK,
+}
+"""[MS-MQMQ] 2.2.18.1.6: what an administration acknowledgment can say."""
+
 _ABOUT_RECEIVING: Final = 0x4000
 """[MS-MQMQ] 2.2.18.1.6: set in the classes of acknowledgments that are not about arrival."""
 
@@ -61,7 +63,7 @@ _ABOUT_RECEIVING: Final = 0x4000
 def put(state: State, change: Change, queue: Queue, view: MessageView) -> int:
     """Plans that a packet comes into a queue; gives its lookup identifier."""
     return put_packet(
-        state, change, queue, view.packet, view.base_flags & 7, recoverable=view.delivery_mode != 0
+        state, change, queue, view.packet, view.priority, recoverable=view.delivery_mode != 0
     )
 
 
@@ -231,9 +233,24 @@ def lost(
         finally_told(state, change, view, reason, is_rejected=queue.is_outgoing)
     else:
         bury(state, change, view, reason, note)
-    wanted = NEGATIVE_RECEIVE if reason & _ABOUT_RECEIVING else NEGATIVE_ARRIVAL
-    if view.acknowledgments & wanted:
+    if view.acknowledgments & _negative_bits(view, reason):
         acknowledge(state, change, view, reason)
+
+
+def _negative_bits(view: MessageView, reason: int) -> int:
+    """[MS-MQMQ] 2.2.19.3: which of the acknowledgments NA and NR a loss is told by.
+
+    TimeToBeReceived that runs out on the way is both: the message was neither delivered nor
+    retrieved.
+    """
+    if reason & _ABOUT_RECEIVING:
+        return NEGATIVE_RECEIVE
+    if (
+        reason == MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+        and view.time_to_be_received <= view.time_to_reach_queue
+    ):
+        return NEGATIVE_ARRIVAL | NEGATIVE_RECEIVE
+    return NEGATIVE_ARRIVAL
 
 
 def bury(state: State, change: Change, view: MessageView, reason: int, note: Note) -> None:
@@ -269,7 +286,7 @@ def _keep(state: State, change: Change, queue: Queue, view: MessageView) -> None
         change,
         queue,
         view.packet,
-        view.base_flags & 7,
+        view.priority,
         recoverable=view.delivery_mode != 0,
         note=note,
     )
@@ -311,6 +328,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
         MessageClass.MQMSG_CLASS_ACK_RECEIVE,
     )
+    brings_body = negative and not view.is_encrypted
     packet = build_packet(
         Outline(
             source_queue_manager=state.source,
@@ -322,12 +340,24 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
             correlation_id=view.message_id,
             recoverable=view.delivery_mode == 1,
             label=view.label,
-            body=view.body if negative and not view.privacy_level else b"",
-            body_type=view.body_type if negative and not view.privacy_level else 0,
+            body=view.body if brings_body else b"",
+            body_type=view.body_type if brings_body else 0,
         )
     )
     if target.has_room(len(packet)) and state.has_room(len(packet)):
         put(state, change, target, MessageView(packet))
+
+
+def asked_by(packet: bytes, source: bytes) -> UUID | None:
+    """The queue manager whose message one of our administration acknowledgments is about.
+
+    None if the packet is something else.
+    """
+    view = MessageView(packet)
+    is_ours = packet[16:32] == source and not view.transactional
+    if not is_ours or view.message_class not in ADMINISTRATION_CLASSES:
+        return None
+    return UUID(bytes_le=view.correlation_id[:16])
 
 
 def _response(view: MessageView) -> Destination:
@@ -435,13 +465,4 @@ def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
             return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
         except NameSyntaxError:
             return None
-    if kind == PUBLIC:
-        return PublicName(queue=UUID(bytes_le=data))
-    if kind == PRIVATE_ELSEWHERE:
-        number = int.from_bytes(data[16:], "little")
-        return PrivateName(computer=UUID(bytes_le=data[:16]), number=number)
-    if kind in {PRIVATE_ON_SOURCE, PRIVATE_ON_DESTINATION}:
-        source = kind == PRIVATE_ON_SOURCE
-        computer = view.source_queue_manager if source else view.queue_manager_address
-        return PrivateName(computer=computer, number=int.from_bytes(data, "little"))
-    return None
+    return identified_queue(view, kind, data)

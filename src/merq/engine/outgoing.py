@@ -24,7 +24,7 @@ from merq.model.names import (
     PrivateName,
     PublicName,
 )
-from merq.model.queue import OutgoingState, QueueKind, QueueProperties
+from merq.model.queue import NULL_GUID, OutgoingState, QueueKind, QueueProperties
 
 FIRST_OUTGOING_NUMBER: Final = 0x20000000
 OUTGOING_MAX: Final = 100_000
@@ -51,7 +51,8 @@ def local_queue(state: State, name: FormatName) -> tuple[Queue | None, bool]:
             path = _path_of(name)
             return state.find(path), path.computer.lower() in state.aliases
         case PrivateName():
-            ours = name.computer == state.guid
+            # A packet with a direct name has no identifier for its destination's computer.
+            ours = name.computer in (state.guid, NULL_GUID)
             found = state.queues.get(name.number) if ours else None
             if found is not None and found.properties.kind is not QueueKind.PRIVATE:
                 found = None

@@ -153,10 +153,16 @@ class Queue:
         }
 
     def expiry_of(self, packet: bytes | memoryview) -> int:
-        """When a message leaves unreceived, in seconds since 1970; NEVER if it stays."""
+        """When a message leaves unreceived, in seconds since 1970; NEVER if it stays.
+
+        [MS-MQDMPR] 3.1.2.4: a TimeToBeReceived of 0 runs out at once, which is 0 here, whatever the
+        sender's clock said.
+        """
         times: tuple[int, int] = _TIMES.unpack_from(packet, 48)
         lifetime, sent = times
         kind = self.properties.kind
+        if lifetime == 0 and kind not in KEEPING:
+            return 0
         if kind is QueueKind.OUTGOING:
             lifetime = min(lifetime, *_U32.unpack_from(packet, 12))
         if lifetime == NEVER or kind in KEEPING:

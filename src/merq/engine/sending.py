@@ -80,7 +80,9 @@ class Senders:
             self.send(request, queue, packets, transaction, dead_letter)
             return
         added = TRANSACTION_HEADER_SIZE if transaction else 0
-        views = [spelling.for_others(self._state, _checked(packet, added)) for packet in packets]
+        views = [_checked(packet, added) for packet in packets]
+        for view in views:
+            spelling.check_room(view)
         note = self._note(dead_letter)
         total = sum(len(view.packet) for view in views) + added * len(packets)
         self._check_room(None, total, len(packets))
@@ -193,7 +195,7 @@ class Senders:
         ordinal = first_ordinal
         for view in views:
             packet = stamp(view.packet, source, now, ordinal)
-            lookup_id = lookup_id_of(view.base_flags & 7, sequential_id)
+            lookup_id = lookup_id_of(view.priority, sequential_id)
             if recoverable:
                 entries.append(records.put(number, now, lookup_id, packet))
             packets.append(packet)
@@ -219,12 +221,10 @@ class Senders:
         The copies have one message id, which is the answer.
         """
         added = TRANSACTION_HEADER_SIZE if transaction else 0
-        views = [
-            _checked(packet, added)
-            if outgoing.local_queue(self._state, name)[1]
-            else spelling.for_others(self._state, _checked(packet, added))
-            for name, packet in destinations
-        ]
+        views = [_checked(packet, added) for _, packet in destinations]
+        for (name, _), view in zip(destinations, views, strict=True):
+            if not outgoing.local_queue(self._state, name)[1]:
+                spelling.check_room(view)
         note = self._note(dead_letter)
         self._refuse_unreachable([name for name, _ in destinations], transaction)
         # Several names may lead to one queue: its copies count together.
@@ -273,7 +273,7 @@ class Senders:
                 change,
                 queue,
                 packet,
-                view.base_flags & 7,
+                view.priority,
                 recoverable=flags & _DELIVERY != 0,
                 note=note,
             )
@@ -407,9 +407,9 @@ def check_secured(queue: Queue, view: MessageView) -> None:
     properties = queue.properties
     if properties.authenticate and not view.is_signed:
         wanted = "takes only messages that are signed"
-    elif properties.privacy_level is PrivacyLevel.BODY and not view.privacy_level:
+    elif properties.privacy_level is PrivacyLevel.BODY and not view.is_encrypted:
         wanted = "takes only messages whose bodies are encrypted"
-    elif properties.privacy_level is PrivacyLevel.NONE and view.privacy_level:
+    elif properties.privacy_level is PrivacyLevel.NONE and view.is_encrypted:
         wanted = "takes no messages whose bodies are encrypted"
     else:
         return

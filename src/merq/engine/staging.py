@@ -155,7 +155,7 @@ class Stages:
                 stamp(view.packet, source, now, ordinal)
                 for view, ordinal in zip(views, ordinals, strict=True)
             ]
-            priorities = [view.base_flags & 7 for view in views]
+            priorities = [view.priority for view in views]
         if any([view.user_flags & notices.TELLING for view in views]):  # noqa: C419 - quicker
             self._quiet.discard(stage.number)
         key = state.source_key(source)
@@ -175,7 +175,7 @@ class Stages:
         place = self._place(stage, before) if is_transactional else None
         first = state.numbers.lookup_ids(7, batch.count, change)
         numbers = range(first, first + batch.count)
-        priorities = [0 if is_transactional else view.base_flags & 7 for view in rows.views]
+        priorities = [0 if is_transactional else view.priority for view in rows.views]
         if len(set(priorities)) == 1:
             start = lookup_id_of(priorities[0], first)
             ids = array("Q", range(start, start + batch.count))

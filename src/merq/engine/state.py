@@ -540,6 +540,7 @@ class State(Holdings):
         queue.by_message_id.add_many(keys, lookup_ids)
         if min(expiries) != NEVER and queue.properties.kind is not QueueKind.STAGE:
             self.expiries.add_many(expiries, queue.number, lookup_ids, NEVER)
+            self.withhold_overdue(queue, expiries, lookup_ids)
         if queue.transfer is not None:
             self.outbound[queue] = None
         if queue.waiting:

@@ -108,7 +108,9 @@ class DispatchCollection:
             else:
                 self.remove(queue)
             return
-        rank = self._ranks[queue]
+        rank = self._ranks.get(queue)
+        if rank is None:
+            return  # it has left the connection
         if count:
             self._by_rank[rank].move_to_end(queue)
             return

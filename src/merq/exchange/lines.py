@@ -28,6 +28,7 @@ class Line:
         asking: The host whose addresses are being looked up.
         retry_at: When to try again to connect.
         resend_at: When transactional messages are to be sent again.
+        is_detour: No name service knows its host: acknowledgments alone go, to who asked for them.
         was_held: The queue was on hold when it was looked at last.
     """
 
@@ -37,6 +38,7 @@ class Line:
         "guid",
         "hops",
         "host",
+        "is_detour",
         "is_order_queue",
         "is_secure",
         "link",
@@ -64,6 +66,7 @@ class Line:
         self.guid: UUID = NULL_GUID
         self.destination: UUID = NULL_GUID
         self.is_secure = False
+        self.is_detour = False
         self.host = ""
         self.asking = ""
         self.retry_at: float | None = None

@@ -40,6 +40,7 @@ class Link:
     Attributes:
         number: Tells it from others.
         address: Of the other side.
+        local_address: Of this side, as its socket has it; empty if that is not known.
         is_outgoing: This side has connected.
         session: What is said through it; None while it is being made.
         is_secure: It is inside of TLS.
@@ -67,6 +68,7 @@ class Link:
         "is_outgoing",
         "is_refused",
         "is_secure",
+        "local_address",
         "number",
         "outbox",
         "outbox_bytes",
@@ -89,6 +91,7 @@ class Link:
     ) -> None:
         self.number = number
         self.address = address
+        self.local_address = ""
         self.is_outgoing = is_outgoing
         self.expected = expected
         self.is_secure = is_secure

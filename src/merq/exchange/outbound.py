@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
+from merq.engine import notices, spelling
 from merq.engine.queue import Queue
 from merq.exchange.dispatch import Turn
 from merq.exchange.lines import Line
@@ -88,7 +89,7 @@ class Outbound:
         line.was_held = is_held
         if is_held or not self._was_active or not line.has_waiting:
             return
-        if self._is_detour(line):
+        if self._has_nearer_way(line):
             self._leave(line)
         link = line.link
         if link is not None:
@@ -101,7 +102,7 @@ class Outbound:
 
     # The way.
 
-    def _is_detour(self, line: Line) -> bool:
+    def _has_nearer_way(self, line: Line) -> bool:
         """Whether acknowledgments go through a hop although their receiver is known to be nearer.
 
         It takes those of messages with direct names from us alone.
@@ -113,7 +114,7 @@ class Outbound:
         return found is not None and found.guid == sender
 
     def _leave(self, line: Line) -> None:
-        """A queue leaves its connection, and looks for another way."""
+        """A queue leaves its connection; what was under way from it waits again."""
         link = line.link
         assert link is not None, "it has joined it"
         link.queues.pop(line.queue, None)
@@ -174,13 +175,27 @@ class Outbound:
             line.asking = ""
             if line.link is not None:
                 continue
-            if addresses:
-                self._reach(line, addresses, now)
+            hops = addresses or self._hops_to_asker(line)
+            line.is_detour = not addresses
+            if hops:
+                self._reach(line, hops, now)
                 continue
             line.hops = []
             error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
             line.note(ConnectionStatus.DNS_FAILURE, self._state.now, error=error, text=text)
             self._retry(line, now)
+
+    def _hops_to_asker(self, line: Line) -> list[str]:
+        """Where the queue manager is that waits for the first acknowledgment of a queue.
+
+        [MS-MQQB] 3.1.7.15 addresses it by the name of its administration queue; if no name service
+        knows the host of that, its session says where it is.
+        """
+        place = next(iter(line.queue.positions), None)
+        packet = None if place is None else self._state.readable(place)
+        asker = None if packet is None else notices.asked_by(packet, self._state.source)
+        found = None if asker is None else self._board.peers.find(asker)
+        return [found.host] if found is not None and is_address(found.host) else []
 
     def _reach(self, line: Line, addresses: list[str], now: float) -> None:
         """[MS-MQQB] 3.1.5.2: through a session that there is, or a new one."""
@@ -320,16 +335,27 @@ class Outbound:
         assert session is not None, "an open link has one"
         remote = link.remote_guid.bytes_le
         going = self._engine.departures.next(queue, most, BATCH_BYTES, remote, turn.last_lane)
+        if line.is_detour and any(
+            notices.asked_by(packet, self._state.source) is None for _, packet, *_ in going
+        ):
+            # Whoever says that a name is its own gets nothing that was not for it alone.
+            self._leave(line)
+            self._retry(line, now)
+            return 0
         traced = []
         # Of messages in order nothing is to be known when the session acknowledges them.
         ordered = Token(queue, 0, is_ordered=True, is_journaled=False)
         is_routed = line.destination != NULL_GUID
+        advertised = self._board.settings.advertised_host
+        host = spelling.reachable_host(advertised, link.local_address)
         for lookup_id, waiting, is_recoverable, is_ordered, is_traced in going:
             packet = waiting
             if is_routed and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
             if line.order_queue_of not in (NULL_GUID, link.remote_guid):
                 packet = routed(packet, line.order_queue_of)
+            if packet[61] & 0xE0 or packet[62] & 0x87:  # AQ, RQ or MQ
+                packet = spelling.for_others(self._state, packet, host)
             if is_ordered:
                 token = ordered
             else:

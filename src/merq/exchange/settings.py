@@ -26,6 +26,8 @@ class ExchangeSettings:
             here.
         reports: [MS-MQMQ] 2.2.20.8, note 23: whether report messages are sent about traced ones.
         forwards: Whether messages for others are passed on.
+        advertised_host: The name or address by which others reach this computer; empty: the
+            address that a connection has here.
         hardened: [MS-MQDMPR] 3.1.1.1: HardenedSecurity; nothing goes or comes this way.
         ping: Whether the other side is asked first if it would take a session.
         links_max: Connections at the same time.
@@ -45,6 +47,7 @@ class ExchangeSettings:
     insecure_nacks: bool = False
     reports: bool = True
     forwards: bool = False
+    advertised_host: str = ""
     hardened: bool = False
     ping: bool = False
     links_max: int = 4096

@@ -23,7 +23,7 @@ from merq.protocol.application.reports import (
     Whereabouts,
 )
 from merq.protocol.application.requests import Family
-from merq.wire.queues import DIRECT
+from merq.wire.queue_names import destination_name
 from merq.wire.view import MessageView
 
 ACKNOWLEDGMENTS_SEARCHED_MAX: Final = 10_000
@@ -228,9 +228,10 @@ def _whereabouts(
 
 
 def _destination(view: MessageView) -> str:
-    if view.destination_type != DIRECT:
-        return ""
-    return "DIRECT=" + view.destination.decode("utf-16-le", "replace")
+    # The report travels as text, in which there are no halves of characters.
+    return (
+        destination_name(view).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    )
 
 
 def _acknowledgments(state: State, queue: Queue, message_id: bytes) -> list[Sighting]:

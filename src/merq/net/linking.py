@@ -84,13 +84,16 @@ class LinkProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is there."""
         self.transport = cast("asyncio.Transport", transport)
+        local_address = _plain(transport.get_extra_info("sockname")[0])
         if self.link is None:
             address = _plain(transport.get_extra_info("peername")[0])
             self.link = self._linking.admit(self, address, is_secure=self._is_secure)
             if self.link is None:
                 self.transport.abort()
                 return
+            self.link.local_address = local_address
         else:
+            self.link.local_address = local_address
             self._linking.made(self, self.link)
         high = self._linking.exchange.settings.outbox_high_bytes
         self.transport.set_write_buffer_limits(high=high, low=high // 2)

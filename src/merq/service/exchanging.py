@@ -22,7 +22,7 @@ from merq.exchange import ExchangeSettings, Peer, Peers
 from merq.model.queue_settings import BASE_PRIORITY_MAX, BASE_PRIORITY_MIN
 from merq.net.linking import LinkingSettings
 from merq.protocol.binary.settings import MERQ_WINDOW, STANDARD_PORT, WINDOW, SessionSettings
-from merq.service.kinds import PORT_MAX, Address, Count, File, Seconds, Switch, Text
+from merq.service.kinds import PORT_MAX, Address, Computer, Count, File, Seconds, Switch, Text
 from merq.service.sections import DAY_S, check, setting
 
 PEERS_MAX: Final = 100_000
@@ -57,6 +57,13 @@ class ExchangeSection:
         "Other names and addresses of this computer, separated by commas: messages to them stay "
         "here.",
         otherwise="its name, host name and address",
+    )
+    advertised_host: str | None = setting(
+        None,
+        Computer(),
+        "The name or address by which other queue managers reach this one, behind NAT say: they "
+        "are told it for administration and response queues that are named `.\\private$\\queue`.",
+        otherwise="the address of the connection",
     )
     peers: Path | None = setting(
         None,
@@ -201,7 +208,8 @@ class ExchangeSection:
     @property
     def names(self) -> list[str]:
         """The other names of this computer."""
-        return [each.strip() for each in (self.aliases or "").split(",") if each.strip()]
+        aliases = [each.strip() for each in (self.aliases or "").split(",") if each.strip()]
+        return [*aliases, self.advertised_host] if self.advertised_host else aliases
 
     def contradictions(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Keys that do not go together, and a sentence why."""
@@ -239,6 +247,7 @@ class ExchangeSection:
             insecure_nacks=self.insecure_nacks,
             reports=self.reports,
             forwards=self.forwards,
+            advertised_host=self.advertised_host or "",
             hardened=self.hardened,
             ping=self.ping,
             links_max=self.links_max,

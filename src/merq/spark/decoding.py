@@ -30,7 +30,8 @@ SEQUENCE_MASK: Final = (1 << 56) - 1
 VT_LPWSTR: Final = int(VariantType.VT_LPWSTR)
 
 _RECOVERABLE, _TRANSACTION, _SECURITY = 0x60, 1 << 20, 1 << 19
-_CONNECTOR, _SOAP = 1 << 22, 1 << 25
+_CONNECTOR, _MULTI_QUEUE, _SOAP = 1 << 22, 1 << 23, 1 << 25
+_ADMIN_QUEUE, _RESPONSE_QUEUE = 7 << 13 | _MULTI_QUEUE, 7 << 16 | _MULTI_QUEUE
 _NAME_SIZES: Final = np.array([0, 0, 4, 4, 4, 16, 20, 0], dtype=np.int64)
 _CRC_AT: Final = -24
 _CHECKED_AT: Final = -16
@@ -262,7 +263,9 @@ class Frame:
         return texts_of(kinds, self._bodies(), self._values()[0])
 
     def _priorities(self) -> Array:
-        return pa.array((self._u16[self._at + 2] & 7).astype(np.int32))
+        # [MS-MQDMPR] 3.1.7.1.32: whoever receives a transactional message ignores its bits.
+        bits = np.where(self._flags & _TRANSACTION, 0, self._u16[self._at + 2] & 7)
+        return pa.array(bits.astype(np.int32))
 
     def _deliveries(self) -> Array:
         numbers = np.where(self._flags & _RECOVERABLE, 1, 0)
@@ -325,10 +328,12 @@ class Frame:
         return pa.array(found, kind)
 
     def _response_queues(self) -> Array:
-        return self._rare(self._flags >> 16 & 7, lambda each: each.response_queue, pa.string())
+        return self._rare(
+            self._flags & _RESPONSE_QUEUE, lambda each: each.response_queue, pa.string()
+        )
 
     def _admin_queues(self) -> Array:
-        return self._rare(self._flags >> 13 & 7, lambda each: each.admin_queue, pa.string())
+        return self._rare(self._flags & _ADMIN_QUEUE, lambda each: each.admin_queue, pa.string())
 
     def _sender_ids(self) -> Array:
         return self._rare(self._flags & _SECURITY, _sender_id, pa.binary())

@@ -445,6 +445,8 @@ class SimulatedManagers:
             if far_link is None:
                 near.dial_failed(link, "the connection was refused", now)
             else:
+                link.local_address = machine.addresses[0]
+                far_link.local_address = link.address
                 wire = Wire(machine, link, far, far_link)
                 self.wires.append(wire)
                 machine.ends[link], far.ends[far_link] = wire.ends

@@ -44,6 +44,7 @@ from merq.wire.queues import (
     DIRECT_NAME_BYTES_MAX,
     PRIVATE_ELSEWHERE,
     PRIVATE_ON_DESTINATION,
+    PRIVATE_ON_SOURCE,
     PUBLIC,
     PrivateQueueFormatName,
     PublicQueueFormatName,
@@ -287,6 +288,48 @@ def in_transaction(
             packet[at:],
         )
     )
+
+
+QueueReference: TypeAlias = tuple[int, bytes]
+"""[MS-MQMQ] 2.2.19.2: how a packet names an administration or response queue: type and bytes."""
+
+
+def direct_reference(name: str) -> QueueReference:
+    """A queue by its direct format name without prefix."""
+    return DIRECT, _name(name, "direct_format_name")
+
+
+def source_reference(number: int) -> QueueReference:
+    """A private queue of the queue manager that sends, by its number."""
+    return PRIVATE_ON_SOURCE, number.to_bytes(4, "little")
+
+
+def with_references(
+    view: MessageView, admin: QueueReference | None, response: QueueReference | None
+) -> bytes:
+    """The packet with other names for these queues; None leaves one as it is.
+
+    Raises:
+        WireError: It becomes too large.
+    """
+    packet, flags = view.packet, view.user_flags
+    admin_at, response_at, end = view.names_at
+    names = []
+    for reference, old, shift in (
+        (admin, packet[admin_at:response_at], 13),
+        (response, packet[response_at:end], 16),
+    ):
+        kind, name = (flags >> shift & 7, old) if reference is None else reference
+        flags = flags & ~(7 << shift) | kind << shift
+        names.append(name)
+    size = view.packet_size + sum(map(len, names)) - (end - admin_at)
+    if size > PACKET_SIZE_MAX:
+        raise WireError(
+            f"the packet would have {size} bytes, at most {PACKET_SIZE_MAX} may travel",
+            field="packet_size",
+        )
+    head = packet[:8] + _U32.pack(size) + packet[12:60] + _U32.pack(flags)
+    return b"".join((head, packet[64:admin_at], *names, packet[end:]))
 
 
 def with_previous(packet: bytes, transaction_at: int, number: int) -> bytes:

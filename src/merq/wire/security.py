@@ -108,6 +108,11 @@ class SecurityHeader:
             return None
         return UUID(bytes_le=self.security_id)
 
+    @property
+    def sender_text(self) -> str:
+        """Who sent the packet, as people write it; empty if it does not say."""
+        return self.sid or str(self.sender_queue_manager or self.security_id.hex())
+
     def pack(self) -> bytes:
         """The bytes."""
         items: list[bytes] = [getattr(self, name) for name in _ITEMS]

@@ -13,6 +13,7 @@ from typing import Final, final
 from uuid import UUID
 
 from merq.wire.message import UserMessage
+from merq.wire.security import SecurityHeader
 
 # Numbers that headers.py has too stand here again as Final: the compiled build folds them in.
 _VERSION: Final = 0x10
@@ -48,6 +49,8 @@ _PROPERTIES_SIZE: Final = 56
 _PLAIN_MIN: Final = _NAMES_AT + _PROPERTIES_SIZE
 _TRANSACTION_SIZE: Final = 20
 _SECURITY_SIZE: Final = 16
+_CONNECTOR_GUID: Final = 0x01  # [MS-MQMQ] 2.2.20.5, CG
+_BODY_ENCRYPTED: Final = 0x20  # [MS-MQMQ] 2.2.20.6, EB
 
 # Version, flags, signature, size of the BaseHeader; flags of the UserHeader.
 _FIXED: Final = struct.Struct("<BxHII48xI")
@@ -262,8 +265,11 @@ class MessageView:
 
     @property
     def priority(self) -> int:
-        """0 to 7; 7 goes first."""
-        return self.base_flags & _PRIORITY
+        """0 to 7; 7 goes first.
+
+        [MS-MQDMPR] 3.1.7.1.32: always 0 for a transactional message, whatever its bits are.
+        """
+        return 0 if self.user_flags & _TRANSACTION else self.base_flags & _PRIORITY
 
     @property
     def delivery_mode(self) -> int:
@@ -328,6 +334,13 @@ class MessageView:
         """The response queue's name as it lies in the packet."""
         at = self._raw_name_end(self.user_flags >> 13 & 7, self._destination_end)
         return self._name(self.user_flags >> 16 & 7, at)
+
+    @property
+    def names_at(self) -> tuple[int, int, int]:
+        """Where the names of administration and response queue begin, and where both end."""
+        admin_at = self._destination_end
+        response_at = self._raw_name_end(self.user_flags >> 13 & 7, admin_at)
+        return admin_at, response_at, self._names_end
 
     def _name(self, kind: int, start: int) -> bytes:
         packet = self.packet
@@ -477,10 +490,27 @@ class MessageView:
         return self._u32(self._properties_at + 40)
 
     @property
+    def is_encrypted(self) -> bool:
+        """[MS-MQMQ] 2.2.19.3, 2.2.20.6: whether PrivacyLevel or EB says that the body is."""
+        if self.privacy_level:
+            return True
+        if not self.user_flags & _SECURITY:
+            return False
+        at = self.user_header_end
+        if self.user_flags & _TRANSACTION:
+            at += _TRANSACTION_SIZE + (16 if self.packet[at] & _CONNECTOR_GUID else 0)
+        return self.packet[at] & _BODY_ENCRYPTED != 0
+
+    @property
     def is_signed(self) -> bool:
         """Whether the message has a signature; whether it is good is not said."""
-        header = self.decode().security_header if self.user_flags & _SECURITY else None
+        header = self.security_header
         return header is not None and header.fields.signature_size > 0
+
+    @property
+    def security_header(self) -> SecurityHeader | None:
+        """[MS-MQMQ] 2.2.20.6: who sent the message, if it says anything of that."""
+        return self.decode().security_header if self.user_flags & _SECURITY else None
 
     @property
     def properties_at(self) -> int:

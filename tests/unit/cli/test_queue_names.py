@@ -93,7 +93,8 @@ def test_messages_go_to_queues_here_and_to_format_names_elsewhere(manager: Manag
 
 
 def test_a_queue_that_a_message_names_means_the_same_everywhere(manager: Manager) -> None:
-    assert reference_to(manager, "replies") == r"DIRECT=OS:alpha\private$\replies"
+    assert reference_to(manager, "replies") == r"DIRECT=OS:.\private$\replies"
+    assert reference_to(manager, "alpha/private$/replies") == r"DIRECT=OS:.\private$\replies"
     assert reference_to(manager, "server/private$/r") == r"DIRECT=OS:server\private$\r"
     assert reference_to(manager, "DIRECT=TCP:1.2.3.4\\q") == "DIRECT=TCP:1.2.3.4\\q"
     assert reference_to(manager, "") == ""

@@ -212,8 +212,10 @@ def test_a_user_message_is_an_object_of_its_headers() -> None:
         "user_header",
         "security_header",
         "message_properties_header",
+        "format_names",
     ]
     assert (shown["packet"], shown["size"]) == ("UserMessage", 2224)
+    assert shown["format_names"] == {"destination_queue": r"DIRECT=OS:a04bm02\q"}
     user = shown["user_header"]
     assert user["source_queue_manager"] == CLIENT
     assert user["flags"]["destination_queue_type"] == 7

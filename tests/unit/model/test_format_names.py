@@ -186,6 +186,9 @@ SPELLINGS = [
     ("DIRECT=http://h/msmq/a/b", "DIRECT=http://h/msmq/a/b"),
     ("DIRECT=OS:.\\private$\\größe", "DIRECT=OS:.\\PRIVATE$\\größe"),
     (r"DIRECT=OS:h\private$x", r"DIRECT=OS:h\private$x"),
+    (r"DIRECT=OS:h\private$\my orders;a b", r"DIRECT=OS:h\PRIVATE$\my orders;a b"),
+    ("DIRECT=http://h/msmq/private$/my orders", "DIRECT=http://h/msmq/private$/my orders"),
+    (r"DIRECT=OS:a\my q,DIRECT=TCP:1.2.3.4\q 2", r"DIRECT=OS:a\my q,DIRECT=TCP:1.2.3.4\q 2"),
     ("multicast=239.255.255.255:0", "MULTICAST=239.255.255.255:0"),
     (f"machine={GUID};Journal", f"MACHINE={GUID};JOURNAL"),
 ]
@@ -194,6 +197,8 @@ MALFORMED = [
     ("", 0, "PUBLIC=, PRIVATE=, DIRECT=, DL=, MULTICAST=, MACHINE=, CONNECTOR="),
     ("DIRECT", 0, "starting with one of"),
     (" PUBLIC=" + GUID, 0, "no spaces"),
+    (r"DIRECT=OS:a\q ,DIRECT=OS:b\q", 13, "a queue name does not end with a space"),
+    (r"DIRECT=OS:a\q, DIRECT=OS:b\q", 14, "no spaces stand before a name or behind a comma"),
     (f"PUBLISHED={GUID}", 0, "starting with one of"),
     (r"FormatName:DIRECT=OS:h\q", 0, "leave out FormatName:"),
     (r"OS:h\q", 0, "write DIRECT= before OS:"),

@@ -8,8 +8,9 @@ program and raise `ValueError`.
 
 What is strict and what is not:
 
-* Letters of all scripts are taken where the grammar has ASCII; spaces and control characters are
-  not, and neither are the characters that the grammar excludes. Lengths are in UTF-16 code units.
+* Letters of all scripts are taken where the grammar has ASCII; control characters are not, and
+  neither are the characters that the grammar excludes. Names of queues and subqueues may have
+  spaces in them, neither first nor last. Lengths are in UTF-16 code units.
 * Keywords, prefixes and GUIDs are read in any case. Prefixes, protocols and suffixes are printed
   in capital letters (HTTP names in small ones), GUIDs in small ones.
 * The suffixes are those that [MS-MQMQ] 2.2.7 allows for each kind of name.

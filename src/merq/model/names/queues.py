@@ -141,8 +141,6 @@ def _hint(scanner: Scanner) -> str:
     """What people who write this character have usually overlooked."""
     if scanner.sees('+,"'):
         return "names of queues contain no plus, comma or quotation mark"
-    if scanner.sees(" "):
-        return "names contain no spaces"
     if scanner.sees("\\"):
         return "names of queues contain no backslash; only private$ stands before them"
     return ""

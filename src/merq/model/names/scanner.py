@@ -33,11 +33,16 @@ GUID_LENGTH = 36
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamePart:
-    """A stretch of a name that people choose freely: its length and what it cannot contain."""
+    """A stretch of a name that people choose freely: its length and what it cannot contain.
+
+    Attributes:
+        has_spaces: Spaces may stand within it, but neither before nor behind it.
+    """
 
     what: str
     length_max: int
     forbidden: frozenset[str]
+    has_spaces: bool = False
 
 
 # The grammar's alphabet for computers is all of ASCII that is visible. Left out are the
@@ -45,9 +50,18 @@ class NamePart:
 COMPUTER = NamePart(
     what="computer name", length_max=COMPUTER_LENGTH_MAX, forbidden=frozenset('\\/;,"=')
 )
-QUEUE = NamePart(what="queue name", length_max=QUEUE_LENGTH_MAX, forbidden=frozenset('\\;+,"'))
+# The grammar has no spaces in the names of queues, but Windows has such queues: E31.
+QUEUE = NamePart(
+    what="queue name",
+    length_max=QUEUE_LENGTH_MAX,
+    forbidden=frozenset('\\;+,"'),
+    has_spaces=True,
+)
 SUBQUEUE = NamePart(
-    what="subqueue name", length_max=SUBQUEUE_LENGTH_MAX, forbidden=frozenset('\\;+,"')
+    what="subqueue name",
+    length_max=SUBQUEUE_LENGTH_MAX,
+    forbidden=frozenset('\\;+,"'),
+    has_spaces=True,
 )
 DOMAIN = NamePart(what="domain name", length_max=DOMAIN_LENGTH_MAX, forbidden=frozenset('\\/;,"='))
 
@@ -115,7 +129,8 @@ class Scanner:
         units = 0
         while not self.at_end and not self.sees(stops):
             character = self.text[self.position]
-            if character in part.forbidden or not is_visible(character):
+            is_space = part.has_spaces and character == " "
+            if character in part.forbidden or not (is_space or is_visible(character)):
                 break
             units += utf16_length(character)
             if units > part.length_max:
@@ -123,7 +138,13 @@ class Scanner:
             self.position += 1
         if self.position == start:
             self.fail(f"a {part.what}", hint)
-        return self.text[start : self.position]
+        found = self.text[start : self.position]
+        if found.startswith(" "):
+            self.reject(f"a {part.what} does not begin with a space", at=start)
+        if found.endswith(" "):
+            # Nobody would see it, and in a list it may belong to the comma.
+            self.reject(f"a {part.what} does not end with a space", at=self.position - 1)
+        return found
 
     def take_guid(self) -> UUID:
         """[MS-MQMQ] 2.1.3: steps over a GUID, which stands without braces."""
@@ -180,7 +201,7 @@ def quoted(character: str) -> str:
 
 
 def is_visible(character: str) -> bool:
-    """Whether names may contain it at all: neither white space nor control nor surrogate.
+    """Whether all names may contain it: neither white space nor control nor surrogate.
 
     [MS-MQMQ] 2.1.1 writes its grammar in ASCII, while names travel as UTF-16 and
     [MS-MQDSSM] 2.2.5 speaks of Unicode queue names; so letters of all scripts are taken. U+007F is

@@ -1,0 +1,58 @@
+"""Acknowledgments to hosts that no name service knows go to who asked for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.foreign_peers import ForeignPeer
+from merq.model.message_class import MessageClass
+from merq.model.queue import OutgoingState
+from unit.exchange.exchange_world import THREE, pair
+
+TO_QUEUE = r"TCP:10.0.0.2\private$\q"
+THEIRS = r"OS:winbox\private$\admin"
+ARRIVED = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.15")
+@pytest.mark.spec("E94")
+def test_an_acknowledgment_to_a_host_that_is_not_known_goes_to_who_sent_the_message() -> None:
+    town, _, receiver = pair()
+    peer = ForeignPeer(town, receiver)
+    peer.say(peer.packet(TO_QUEUE, admin_queue=THEIRS, acknowledgments=1))
+    (told,) = peer.messages
+    assert told.message_class == ARRIVED
+    assert told.destination.decode("utf-16-le").lower() == THEIRS.lower()
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.15")
+def test_a_host_that_is_known_gets_it_and_not_who_claims_its_name() -> None:
+    town, _, receiver = pair()
+    town.names["winbox"] = [THREE]
+    peer = ForeignPeer(town, receiver)
+    peer.say(peer.packet(TO_QUEUE, admin_queue=THEIRS, acknowledgments=1))
+    assert peer.messages == []
+    assert town.dialled == [THREE]
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.spec("MS-MQQB 3.1.7.4")
+def test_messages_of_applications_never_go_to_who_claims_a_name(is_first: bool) -> None:
+    town, _, receiver = pair()
+    peer = ForeignPeer(town, receiver)
+    asked = peer.packet(TO_QUEUE, admin_queue=THEIRS, acknowledgments=1)
+    if is_first:
+        receiver.send(rf"DIRECT={THEIRS}", b"secret")
+        town.run()
+    peer.say(asked)
+    if not is_first:
+        receiver.send(rf"DIRECT={THEIRS}", b"secret")
+    town.wait(12.0, step=1.0)
+    peer.listen()
+    assert b"secret" not in [each.body for each in peer.messages]
+    (queue,) = receiver.host.engine.outgoing_queues()
+    assert b"secret" in receiver.bodies(queue.number)
+    assert queue.state is OutgoingState.DISCONNECTED
+    town.names["winbox"] = [THREE]
+    town.wait(6.0, step=1.0)
+    assert town.dialled[-1] == THREE
