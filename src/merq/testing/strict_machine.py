@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from merq.testing.strict_peer import Event, Readings, Session, StableStorage, StrictPeer
 from merq.testing.strict_peer.stable_storage import Key
 from merq.testing.wires import End
-from merq.testing.world import START, Crash
+from merq.testing.world import START
 
 if TYPE_CHECKING:
     from merq.testing.managers import SimulatedManagers

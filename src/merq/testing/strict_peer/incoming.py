@@ -30,7 +30,7 @@ from merq.testing.strict_peer.packets import (
     PR,
     Name,
     UserMessage,
-    read_packet,
+    read_message,
     write_message,
 )
 
@@ -107,8 +107,7 @@ class Incoming:
             queue = LocalQueue(key[1], number, bool(fields["transactional"]), quota)
             self.queues[key[1]] = queue
         for key, fields, packet in stable.load("message"):
-            message = read_packet(packet)
-            assert isinstance(message, UserMessage)
+            message = read_message(packet)
             stored = Stored(int(key[2]), message, str(fields["reply"]))
             self.queues[key[1]].messages[stored.lookup] = stored
         for key, fields, _ in stable.load("sequence"):

@@ -20,7 +20,7 @@ from merq.testing.strict_peer.packets import (
     ORDER_QUEUE_NUMBER,
     Name,
     UserMessage,
-    read_packet,
+    read_message,
     write_message,
 )
 
@@ -40,6 +40,7 @@ class Position:
         sequence: TxSequenceID, once it was sent.
         number: TxSequenceNumber; 0 as long as it was not sent.
         is_sent: It was sent on the session and not called back: AwaitingAck, or acknowledged.
+        received_final: A FinalAck came before the OrderAck; there is no other to wait for.
     """
 
     order: int
@@ -49,6 +50,7 @@ class Position:
     is_sent: bool = False
     received_session_ack: bool = False
     received_order_ack: bool = False
+    received_final: bool = False
 
     @property
     def priority(self) -> int:
@@ -146,8 +148,7 @@ class Outgoing:
             queue.remote = bytes.fromhex(str(record.fields["remote"]))
         for kind in ("position", "final"):
             for key, fields, packet in stable.load(kind):
-                message = read_packet(packet)
-                assert isinstance(message, UserMessage)
+                message = read_message(packet, is_sent=False)
                 position = Position(int(key[2]), message)
                 position.sequence, position.number = int(fields["sequence"]), int(fields["number"])
                 queue = self.queues[key[1]]
@@ -318,7 +319,7 @@ class Outgoing:
     def _arrived(self, queue: OutgoingQueue, position: Position) -> None:
         self._remove(queue, position)
         message = position.message
-        if message.journal or message.dead_letter:
+        if (message.journal or message.dead_letter) and not position.received_final:
             queue.awaiting_final[message.message_id] = position
             self._keep(queue, position, "final")
 
@@ -348,7 +349,10 @@ class Outgoing:
                     ),
                     None,
                 )
-                if position is None or not self._wants_copy(position.message, message_class):
+                if position is None:
+                    continue
+                position.received_final = True
+                if not self._wants_copy(position.message, message_class):
                     continue
                 self._remove(queue, position)
                 self._begin_anew(queue)

@@ -233,7 +233,20 @@ def read_packet(data: bytes) -> Packet:
         if time_to_reach != FOREVER:
             raise NotConforming(f"an internal packet with TimeToReachQueue {time_to_reach}")
         return _read_internal(data, flags)
-    return _Reader(data, flags).message()
+    return read_message(data)
+
+
+def read_message(data: bytes, *, is_sent: bool = True) -> UserMessage:
+    """Reads a UserMessage packet; one that was kept before it was sent has no place in a sequence.
+
+    Raises:
+        NotConforming: It does not conform to its section.
+    """
+    message = _Reader(data, BASE.unpack_from(data)[2]).message()
+    told = message.transaction
+    if told is not None and is_sent and (not told.number or told.previous == FOREVER):
+        raise NotConforming(f"{told}")
+    return message
 
 
 def _read_internal(data: bytes, flags: int) -> Packet:
@@ -369,7 +382,7 @@ class _Reader:
         told = Transaction(*self.take(TRANSACTION))
         if told.flags & CONNECTOR_GUID_BIT:
             self.skip(16)
-        if mode != 1 or not told.number or told.previous == FOREVER:
+        if mode != 1:
             raise NotConforming(f"delivery mode {mode} and {told}")
         return told
 
