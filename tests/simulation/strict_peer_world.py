@@ -35,7 +35,7 @@ from simulation.exchange_world import STEPS_MAX, ExchangeWorld
 SHARE = 3
 """Of so many seeds of the exchange's world, one has a strict peer in it too."""
 
-QUIET_ENDS = ("idle", "nothing is heard", "not established in time")
+QUIET_ENDS = ("idle", "nothing is heard", "not established in time", "the session was refused")
 """Why a strict peer closes a session though nobody did wrong."""
 
 REST_S = 4000.0
@@ -64,6 +64,12 @@ class StrictLedger(Ledger):
         """By the letter a message whose time is over is deleted, also if it was transmitted."""
         gives_up = letter.sender in self.strangers and letter.expires
         return gives_up or super().may_be_both(letter)
+
+    def may_tell_twice(self, letter: Letter) -> bool:
+        """By the letter a rejected message is rejected again, and told of, whenever it comes."""
+        is_rejected = letter.target in self.strangers and not letter.is_steady
+        is_transactional = letter.kind is Kind.TRANSACTIONAL
+        return (is_rejected and is_transactional) or super().may_tell_twice(letter)
 
 
 class StrictWatcher:
@@ -195,6 +201,7 @@ class StrictPeerWorld(ExchangeWorld):
             order_ack_max_s=chance.choice((0.5, 10.0)) if is_hasty else 10.0,
             shares_sessions=chance.random() < 0.5,
             orders_rejected=chance.random() < 0.5,
+            expires_first=False,
             insecure_nacks=chance.random() < 0.5,
             miscounts=chance.choice((0.0, 0.0, 0.01, 0.1)),
             short_of_memory=chance.choice((0.0, 0.0, 0.05)),

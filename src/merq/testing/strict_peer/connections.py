@@ -43,7 +43,7 @@ class Connections:
             self._peer.outgoing.pump(session, now)
 
     def _attach(self, now: float) -> None:
-        for queue in self._peer.outgoing.queues.values():
+        for queue in list(self._peer.outgoing.queues.values()):
             if queue.session is not None or not queue.table or queue.is_on_hold:
                 continue
             if queue.retry_at is not None and queue.retry_at > now:

@@ -216,13 +216,17 @@ class Incoming:
         queue = self.find(message.destination)
         reply = order_queue(session.address, session.remote, is_direct=session.direct_format)
         reason = self._misfit(queue, message)
-        if not reason and self._is_late(message):
-            # [MS-MQMQ] 2.2.19.1: ignored by a receiver.
-            if message.asked & NA:
-                peer.acknowledgments.administration(message, NACK_REACH_QUEUE_TIMEOUT)
-            return
         is_transactional = message.transaction is not None
-        counts = not reason or peer.readings.orders_rejected
+        if not reason and self._is_late(message):
+            if is_transactional and not peer.readings.expires_first:
+                reason = NACK_REACH_QUEUE_TIMEOUT
+            else:
+                # [MS-MQMQ] 2.2.19.1: ignored by a receiver.
+                if message.asked & NA:
+                    peer.acknowledgments.administration(message, NACK_REACH_QUEUE_TIMEOUT)
+                return
+        is_late = reason == NACK_REACH_QUEUE_TIMEOUT
+        counts = not reason or is_late or peer.readings.orders_rejected
         if is_transactional and counts and not self._in_sequence(session, message, now):
             return
         if not reason and queue is not None and not self._fits(queue, message):

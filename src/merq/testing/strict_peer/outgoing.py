@@ -260,7 +260,7 @@ class Outgoing:
 
     def tick(self, now: float) -> None:
         """[MS-MQQB] 3.1.6.5: transactional messages that nobody acknowledges are sent again."""
-        for queue in self.queues.values():
+        for queue in list(self.queues.values()):
             if queue.resend_at is None or queue.resend_at > now:
                 continue
             waiting = [each for each in queue.table.values() if each.number]
@@ -302,7 +302,7 @@ class Outgoing:
 
     def ordered(self, remote: bytes, sequence: int, number: int, now: float) -> None:
         """[MS-MQQB] 3.1.5.6: an OrderAck."""
-        for queue in self.queues.values():
+        for queue in list(self.queues.values()):
             if queue.sequence != sequence or queue.remote != remote:
                 continue
             queue.resends = 0
@@ -333,7 +333,7 @@ class Outgoing:
 
     def final(self, remote: bytes, message_id: int, message_class: int) -> None:
         """[MS-MQQB] 3.1.5.7: a FinalAck."""
-        for queue in self.queues.values():
+        for queue in list(self.queues.values()):
             if queue.remote != remote:
                 continue
             position = queue.awaiting_final.pop(message_id, None)

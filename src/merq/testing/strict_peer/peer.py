@@ -200,7 +200,9 @@ class StrictPeer:
         """When something is due; None if nothing is."""
         found = [each.next_deadline() for each in self.connections.sessions]
         for queue in self.outgoing.queues.values():
-            found += (queue.retry_at, queue.resend_at)
+            if queue.table and queue.session is None and not queue.is_on_hold:
+                found.append(queue.retry_at)
+            found.append(queue.resend_at)
         return min((each for each in found if each is not None), default=None)
 
     # As the owner of sessions and queues.

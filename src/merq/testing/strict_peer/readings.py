@@ -34,6 +34,9 @@ class Readings:
         orders_rejected: A transactional message that is rejected for its queue is acknowledged by
             an OrderAck too, as [MS-MQQB] 2.2.4 says. Otherwise 3.1.5.8.2 holds: nothing more is
             done with it, and a negative FinalAck is all that its sender gets.
+        expires_first: A transactional message that comes late is ignored before its place in the
+            sequence is looked at, as the order of the steps in [MS-MQQB] 3.1.5.8 has it: no OrderAck
+            follows. Otherwise it takes its place, and a negative FinalAck tells that it was late.
         insecure_nacks: SendInsecureNacks, note 28.
         miscounts: How often UserMsgSequenceNumber is wrong; [MS-MQMQ] note 14.
         short_of_memory: How often a SessionHeader says a window of 1; [MS-MQMQ] note 15.
@@ -51,6 +54,7 @@ class Readings:
     history_max: int = 10_000
     shares_sessions: bool = True
     orders_rejected: bool = False
+    expires_first: bool = True
     insecure_nacks: bool = False
     miscounts: float = 0.0
     short_of_memory: float = 0.0
