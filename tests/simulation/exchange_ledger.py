@@ -312,6 +312,10 @@ class Ledger:
         """The letter that a message is, or speaks of."""
         return self.letters[int(view.label)]
 
+    def keeps_dead_letters(self, letter: Letter) -> bool:
+        """Whether who has a message that is not transactional keeps a copy if it is lost there."""
+        return bool(letter.target)
+
     def may_repeat(self, letter: Letter) -> bool:
         """Whether nobody can know that a message was here before.
 

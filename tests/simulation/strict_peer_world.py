@@ -65,6 +65,10 @@ class StrictLedger(Ledger):
         gives_up = letter.sender in self.strangers and letter.expires
         return gives_up or super().may_be_both(letter)
 
+    def keeps_dead_letters(self, letter: Letter) -> bool:
+        """By the letter only the source keeps dead letters, and it has deleted what was there."""
+        return letter.target not in self.strangers
+
     def may_tell_twice(self, letter: Letter) -> bool:
         """By the letter a rejected message is rejected again, and told of, whenever it comes."""
         is_rejected = letter.target in self.strangers and not letter.is_steady
@@ -194,7 +198,8 @@ class StrictPeerWorld(ExchangeWorld):
         is_hasty = self.is_short and chance.random() < 0.7
         return Readings(
             ack_timeout_ms=chance.choice((20_000, 120_000)),
-            cleanup_s=chance.choice((5.0, 60.0, 300.0)) if is_hasty else 300.0,
+            # An acknowledgment takes up to half of 120 s, and an idle session is closed regardless.
+            cleanup_s=chance.choice((70.0, 300.0)) if is_hasty else 300.0,
             retry_s=1.0 if is_hasty else 5.0,
             resend_s=(2.0, 2.0, 4.0, 8.0) if is_hasty else Readings().resend_s,
             order_ack_s=chance.choice((0.05, 0.2, 0.5)) if is_hasty else 0.5,

@@ -384,7 +384,7 @@ class Departures:
             return
 
     def _is_in(self, sequence_id: int, place: Place) -> bool:
-        """Whether a message is of this sequence: copies to other destinations have the same id."""
+        """Whether a message is of this sequence."""
         packet = self._state.readable(place)
         if packet is None or not packet[62] & _TRANSACTION_BYTE:
             return False
