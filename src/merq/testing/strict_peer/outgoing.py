@@ -142,7 +142,8 @@ class Outgoing:
     def _load(self) -> None:
         stable = self._peer.stable
         for record in stable.load("outgoing"):
-            queue = self.open(reply_name(str(record.fields["name"])))
+            queue = OutgoingQueue(reply_name(str(record.fields["name"])))
+            self.queues[queue.key] = queue
             queue.sequence = int(record.fields["sequence"])
             queue.next_number = int(record.fields["next"])
             queue.remote = bytes.fromhex(str(record.fields["remote"]))
