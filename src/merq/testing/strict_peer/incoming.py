@@ -55,10 +55,10 @@ class Stored:
 
 @dataclass(slots=True, eq=False)
 class LocalQueue:
-    """A private queue.
+    r"""A private queue.
 
     Attributes:
-        path: As in "private$\\orders".
+        path: As in "private$\orders".
         number: Its PrivateQueueIdentifier.
         quota: In kilobytes.
     """
@@ -173,9 +173,9 @@ class Incoming:
         if message.asked & (PR if reason == ACK_RECEIVE else NR):
             peer.acknowledgments.administration(message, reason)
         told = message.transaction
-        if told is not None and stored.reply:
-            if message.journal or message.dead_letter or told.flags & FINAL_ACK_BIT:
-                peer.acknowledgments.final(message, reason, stored.reply)
+        is_wanted = message.journal or message.dead_letter
+        if told is not None and stored.reply and (is_wanted or told.flags & FINAL_ACK_BIT):
+            peer.acknowledgments.final(message, reason, stored.reply)
 
     def expire(self) -> None:
         """[MS-MQDMPR] 3.1.7.2.7: TimeToBeReceived of messages in queues runs out."""

@@ -152,6 +152,7 @@ class Outgoing:
                 message = read_message(packet, is_sent=False)
                 position = Position(int(key[2]), message)
                 position.sequence, position.number = int(fields["sequence"]), int(fields["number"])
+                position.received_final = bool(fields["final"])
                 queue = self.queues[key[1]]
                 if kind == "position":
                     queue.table[position.order] = position
@@ -175,7 +176,11 @@ class Outgoing:
         if position.message.recoverable:
             self._peer.stable.put(
                 (kind, queue.key, f"{position.order:012}"),
-                {"sequence": position.sequence, "number": position.number},
+                {
+                    "sequence": position.sequence,
+                    "number": position.number,
+                    "final": int(position.received_final),
+                },
                 write_message(position.message, self._peer.chance),
             )
 
@@ -353,6 +358,7 @@ class Outgoing:
                 if position is None:
                     continue
                 position.received_final = True
+                self._keep(queue, position)
                 if not self._wants_copy(position.message, message_class):
                     continue
                 self._remove(queue, position)

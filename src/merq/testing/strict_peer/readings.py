@@ -35,8 +35,9 @@ class Readings:
             an OrderAck too, as [MS-MQQB] 2.2.4 says. Otherwise 3.1.5.8.2 holds: nothing more is
             done with it, and a negative FinalAck is all that its sender gets.
         expires_first: A transactional message that comes late is ignored before its place in the
-            sequence is looked at, as the order of the steps in [MS-MQQB] 3.1.5.8 has it: no OrderAck
-            follows. Otherwise it takes its place, and a negative FinalAck tells that it was late.
+            sequence is looked at, as the order of the steps in [MS-MQQB] 3.1.5.8 has it, and no
+            OrderAck follows. Otherwise it takes its place, and a negative FinalAck says why it is
+            not in its queue.
         insecure_nacks: SendInsecureNacks, note 28.
         miscounts: How often UserMsgSequenceNumber is wrong; [MS-MQMQ] note 14.
         short_of_memory: How often a SessionHeader says a window of 1; [MS-MQMQ] note 15.
