@@ -48,12 +48,14 @@ class StrictLedger(Ledger):
         strangers: The strict peers' names.
         tags: Letters by the identifiers of their messages: acknowledgments by the letter have no
             label, and tell by their CorrelationID.
+        forgotten: Letters whose identifiers were forgotten before a clock was put back.
     """
 
     def __init__(self, machines: dict[str, Computer]) -> None:
         super().__init__(machines)
         self.strangers: set[str] = set()
         self.tags: dict[bytes, int] = {}
+        self.forgotten: set[int] = set()
 
     def letter_in(self, view: MessageView) -> Letter:
         if view.label:
@@ -64,6 +66,9 @@ class StrictLedger(Ledger):
         """By the letter a message whose time is over is deleted, also if it was transmitted."""
         gives_up = letter.sender in self.strangers and letter.expires
         return gives_up or super().may_be_both(letter)
+
+    def is_forgotten(self, letter: Letter) -> bool:
+        return letter.tag in self.forgotten or super().is_forgotten(letter)
 
     def keeps_dead_letters(self, letter: Letter) -> bool:
         """By the letter only the source keeps dead letters, and it has deleted what was there."""
@@ -357,6 +362,8 @@ class StrictPeerWorld(ExchangeWorld):
             self.stranger.start()
 
     def stranger_steps_clock(self) -> None:
+        letters = self.ledger.letters.values()
+        self.ledger.forgotten |= {each.tag for each in letters if self.ledger.is_forgotten(each)}
         self.stranger.offset_s += self.chance.choice((-3600, -20, -2, 2, 20, 3600))
 
     def part(self) -> None:
