@@ -117,6 +117,7 @@ class SimulatedStrictPeer:
         """Does something on it."""
         if self.is_up:
             self.is_due = True
+            self.peer.wall = self.wall
             doing(*arguments)
 
     def do(self, doing: Callable[[StrictPeer], _Result]) -> _Result:
@@ -130,7 +131,6 @@ class SimulatedStrictPeer:
 
     def tick(self) -> None:
         """The time was put on: what is due happens."""
-        self.peer.wall = self.wall
         self.peer.tick(self.world.now)
 
     def turn(self) -> None:
