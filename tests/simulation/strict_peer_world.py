@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from merq.engine.positions import PURGE_PENDING
 from merq.exchange.routes import Peer
 from merq.model.names import FormatName, PrivateName
 from merq.testing.managers import SimulatedMachine
@@ -161,6 +162,8 @@ class StrictPeerWorld(ExchangeWorld):
     ledger: StrictLedger
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rounds = 0
         self.stranger: SimulatedStrictPeer
         super().__init__(seed, machine_count=1 + (seed % 5 == 4))
         chance = self.chance
@@ -211,7 +214,7 @@ class StrictPeerWorld(ExchangeWorld):
             order_ack_max_s=chance.choice((0.5, 10.0)) if is_hasty else 10.0,
             shares_sessions=chance.random() < 0.5,
             orders_rejected=chance.random() < 0.5,
-            expires_first=False,
+            expires_first=self.seed % 2 == 0,
             insecure_nacks=chance.random() < 0.5,
             miscounts=chance.choice((0.0, 0.0, 0.01, 0.1)),
             short_of_memory=chance.choice((0.0, 0.0, 0.05)),
@@ -373,10 +376,25 @@ class StrictPeerWorld(ExchangeWorld):
     # The end.
 
     def calm(self) -> None:
+        for machine in self.net.machines.values():
+            # A purge that a full disk undid is done at the next start, and told of then.
+            if machine.is_up and self.rounds and not self.asked and self.has_purged(machine):
+                machine.crash("kill")
+        self.rounds += 1
         super().calm()
         if not self.stranger.is_up:
             self.stranger.start()
         self.stranger_resumes()
+
+    @staticmethod
+    def has_purged(machine: SimulatedMachine) -> bool:
+        queues = machine.engine.state.queues.values()
+        return any(
+            place.state == PURGE_PENDING
+            for queue in queues
+            if not queue.is_outgoing
+            for place in queue.positions
+        )
 
     def drain(self) -> None:
         super().drain()
