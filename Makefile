@@ -110,6 +110,7 @@ fuzz: setup
 soak: SECONDS = 3600
 soak: setup
 	$(BIN)/python tools/soak.py --count $(COUNT) --seconds $(SECONDS)
+	$(BIN)/python tools/soak.py --count $$(($(COUNT) / 10)) --seconds $(SECONDS) --receiver strict
 
 # The same seed kills the same kinds in the same order: make chaos KILLS=40 SEED=7
 chaos: SECONDS = 3600

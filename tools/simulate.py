@@ -5,6 +5,7 @@
     python tools/simulate.py --world manager --seeds 0..5000
     python tools/simulate.py --world application --seeds 0..5000
     python tools/simulate.py --world exchange --seeds 0..5000
+    python tools/simulate.py --world exchange-strict --seeds 0..5000
     python tools/simulate.py --world bulk --seeds 0..5000
 
 The worlds are those of tests/simulation, which runs some of the same seeds.
@@ -21,14 +22,22 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from simulation import application_world, bulk_world, exchange_world, manager_world, store_world
+from simulation import (
+    application_world,
+    bulk_world,
+    exchange_world,
+    manager_world,
+    store_world,
+    strict_peer_world,
+)
 
 WORLDS: dict[str, tuple[Callable[[int], None], ...]] = {
     "store": (store_world.run_seed, store_world.run_damage),
     "store-everywhere": (store_world.run_everywhere,),
     "application": (application_world.run_seed,),
     "application-everywhere": (application_world.run_everywhere,),
-    "exchange": (exchange_world.run_seed,),
+    "exchange": (exchange_world.run_seed, strict_peer_world.run_every_third),
+    "exchange-strict": (strict_peer_world.run_seed,),
     "exchange-everywhere": (exchange_world.run_everywhere,),
     "bulk": (bulk_world.run_seed,),
     "bulk-everywhere": (bulk_world.run_everywhere,),

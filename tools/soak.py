@@ -2,10 +2,13 @@
 
     python tools/soak.py --count 1000000 --seconds 3600
     python tools/soak.py --count 50000 --kills 3 --seed 7
+    python tools/soak.py --count 50000 --kills 3 --receiver strict
 
 Two real services on loopback addresses, a program that sends and one that receives. Connections are
 cut at random and each service is killed; every message must be received once, in order. It ends
 with the count, or with the time: then what was sent until then must arrive. Ctrl-C ends all of it.
+
+The receiving side may be a strict peer, which does what the documents say and nothing else.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ def main() -> int:
     parser.add_argument("--cut-s", type=float, default=2.0, help="the longest between two cuts")
     parser.add_argument("--copies", action="store_true", help="each waits for its FinalAck")
     parser.add_argument("--seed", type=int, default=5, help="when what happens")
+    parser.add_argument(
+        "--receiver", choices=("merq", "strict"), default="merq", help="who gets it"
+    )
     asked = parser.parse_args()
     plan = Plan(
         count=asked.count,
@@ -40,6 +46,7 @@ def main() -> int:
         copies=asked.copies,
         seconds=asked.seconds,
         seed=asked.seed,
+        strict=asked.receiver == "strict",
     )
     folder = Path(tempfile.mkdtemp(prefix="merq-soak-"))
     try:

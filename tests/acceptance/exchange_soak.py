@@ -19,7 +19,9 @@ from typing import Final
 import merq
 from acceptance.exchange_soak_program import COPIES, LIMIT, NEXT, ORDERS, STOP, TOTAL, tell
 from acceptance.service_process import environment
+from acceptance.strict_receiver_program import COMPLAINTS
 from kit.stations import Station, end_cleanly, wait_until_sent, wire_between
+from kit.strict_stations import StrictStation
 
 PROGRAM: Final = "acceptance.exchange_soak_program"
 DEAD_LETTERS: Final = r".\system$;DEADXACT"
@@ -43,6 +45,7 @@ class Plan:
         cut_s: The longest between two cuts of the connections.
         copies: The sender wants dead letters, so that each message waits for its FinalAck.
         seconds: No more is sent after this time; what was sent must arrive all the same.
+        strict: The receiving side is a strict peer, and not Merq.
     """
 
     count: int
@@ -52,6 +55,7 @@ class Plan:
     copies: bool = False
     seconds: float = 3600.0
     seed: int = 5
+    strict: bool = False
 
 
 @dataclass(slots=True)
@@ -91,14 +95,16 @@ class Soak:
         self._chance = Random(plan.seed)  # noqa: S311 - repeatable on purpose
         self._outcome = Outcome()
         self._sender = Station(folder / "laptop")
-        self._receiver = Station(folder / "office")
+        self._receiver: Station | StrictStation = (
+            StrictStation(folder / "office") if plan.strict else Station(folder / "office")
+        )
         self._share = plan.count // (plan.kills + 1)
         self._kills = self._plan_kills()
         self._allow()
         self._moved_at = 0.0
         self._said_at = 0.0
 
-    def _plan_kills(self) -> list[tuple[int, Station]]:
+    def _plan_kills(self) -> list[tuple[int, Station | StrictStation]]:
         """Who is killed when so many were received; the earliest last."""
         share = self._share
         kills = [
@@ -126,18 +132,18 @@ class Soak:
             for station in (self._sender, self._receiver):
                 stack.callback(station.end)
                 station.start()
-                self._prepare(station)
+                if isinstance(station, Station):
+                    self._prepare(station)
             wire, seen, _ = stack.enter_context(wire_between(self._sender, self._receiver))
             began = time.monotonic()
             name = self._receiver.direct("orders", seen)
             copies = COPIES if self._plan.copies else ""
             plan = (name, str(self._plan.count), str(self._plan.batch), copies)
-            programs = [
-                self._start(stack, "send", self._sender, *plan),
-                self._start(stack, "receive", self._receiver),
-            ]
+            programs = [self._start(stack, "send", self._sender, *plan)]
+            if isinstance(self._receiver, Station):
+                programs.append(self._start(stack, "receive", self._receiver))
             cut_at = began
-            while any(each.poll() is None for each in programs):
+            while any(each.poll() is None for each in programs) or not self._has_all():
                 self._look(programs, began)
                 if time.monotonic() > cut_at:
                     wire.cut()
@@ -149,8 +155,15 @@ class Soak:
             self._outcome.seconds = time.monotonic() - began
             self._outcome.connections = wire.connections
             self._check_rest()
-            end_cleanly((self._sender, self._receiver))
+            end_cleanly([each for each in self._stations() if isinstance(each, Station)])
         return self._outcome
+
+    def _stations(self) -> tuple[Station | StrictStation, ...]:
+        return self._sender, self._receiver
+
+    def _has_all(self) -> bool:
+        """Whether a strict peer, which has no program of its own to end, has received all."""
+        return not self._plan.strict or 0 < self._number(TOTAL) <= self._number("received")
 
     def _prepare(self, station: Station) -> None:
         with station.connect() as manager:
@@ -182,7 +195,9 @@ class Soak:
     def _look(self, programs: list[subprocess.Popen[bytes]], began: float) -> None:
         """How far everybody is, and whether all is well."""
         outcome, now = self._outcome, time.monotonic()
-        for what, process in zip(("send", "receive"), programs, strict=True):
+        if isinstance(self._receiver, StrictStation):
+            self._receiver.check()
+        for what, process in zip(("send", "receive"), programs, strict=not self._plan.strict):
             status = process.poll()
             log = self._folder / f"{what}.log"
             assert not status, f"who had to {what} has ended with {status}:\n{log.read_text()}"
@@ -216,11 +231,16 @@ class Soak:
         """All were received, and nothing is left anywhere."""
         total = self._number(TOTAL)
         assert self._outcome.received == total, self._outcome
-        with self._receiver.connect() as manager:
-            assert not len(manager.queue(ORDERS))
+        if isinstance(self._receiver, Station):
+            with self._receiver.connect() as manager:
+                assert not len(manager.queue(ORDERS))
         with self._sender.connect() as manager:
             wait_until_sent(manager, within_s=SETTLE_S)
             assert not len(manager.queue(DEAD_LETTERS))
             assert manager.status().outgoing_queues <= 1
+        if isinstance(self._receiver, StrictStation):
+            complaints = self._folder / COMPLAINTS
+            assert not complaints.exists(), complaints.read_text()
+            return
         with merq.connect(self._receiver.url) as manager:
             assert not len(manager.queue(DEAD_LETTERS))

@@ -35,6 +35,20 @@ def test_transactional_messages_arrive_once_in_order_through_cuts_and_kills(
     assert outcome.cuts >= 3
 
 
+@pytest.mark.spec("MS-MQQB 3.1.1.5", "MS-MQQB 3.1.5.6", "MS-MQQB 3.1.5.7", "MS-MQMQ 2.2.20.4")
+@pytest.mark.parametrize("copies", [False, True])
+def test_so_they_do_at_a_peer_that_does_what_the_documents_say_and_nothing_else(
+    tmp_path: Path, copies: bool
+) -> None:
+    plan = Plan(
+        count=2000, batch=100, kills=2, cut_s=1.0, seconds=60, seed=SEED, strict=True, copies=copies
+    )
+    outcome = Soak(tmp_path, plan).run()
+    print(outcome)
+    assert outcome.received == plan.count
+    assert (outcome.sender_kills, outcome.receiver_kills) == (plan.kills, plan.kills)
+
+
 def send_steadily(laptop: Station, name: str) -> None:
     """Recoverable messages with numbers, for a while."""
     with laptop.connect() as manager:

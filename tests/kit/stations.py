@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from acceptance.service_process import LISTENING, ServiceProcess, wait_until
 from kit.open_files import open_files
@@ -47,6 +47,12 @@ def new_address() -> str:
     assert number < 250, "all addresses of this process are used"
     process = os.getpid()
     return f"127.{10 + worker + _WORKERS * (process // 250 % 12)}.{process % 250 + 1}.{number}"
+
+
+class Addressed(Protocol):
+    """Somebody with an address."""
+
+    address: str
 
 
 class Station(ServiceProcess):
@@ -137,7 +143,7 @@ def end_cleanly(found: Sequence[ServiceProcess]) -> None:
 
 
 @contextmanager
-def wire_between(first: Station, second: Station) -> Iterator[tuple[Wire, str, str]]:
+def wire_between(first: Addressed, second: Addressed) -> Iterator[tuple[Wire, str, str]]:
     """A wire, where the first finds the second, and where the second finds the first."""
     second_seen, first_seen = new_address(), new_address()
     with Wire(

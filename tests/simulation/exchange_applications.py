@@ -62,12 +62,12 @@ class Applications(WatchedManagers):
             negative=wants and chance.random() < 0.6,
             own_dead=False,
             asked=chance.choice((0, 1, 2, 3, 4, 8, 12, 15)) if wants else 0,
-            lives={each.name: each.lives for each in self.net.machines.values()},
-            walls={each.name: each.wall for each in self.net.machines.values()},
+            lives={each.name: each.lives for each in self.ledger.machines.values()},
+            walls={each.name: each.wall for each in self.ledger.machines.values()},
         )
         self.ledger.letters[self.tags] = letter
         unit.letters.append(letter)
-        admin = chance.choice(list(self.net.machines.values()))
+        admin = chance.choice(list(self.ledger.machines.values()))
         outline = Outline(
             destination=name if isinstance(name, PrivateName) else str(name)[len("DIRECT=") :],
             body=bytes(chance.choice((0, 10, 200, 700))),

@@ -7,8 +7,11 @@ become of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
+from uuid import UUID
 
 from merq.engine.notices import DEAD_LETTER_NUMBER, DEAD_XACT_NUMBER, JOURNAL_NUMBER
 from merq.engine.positions import AVAILABLE
@@ -123,6 +126,24 @@ class Seen:
     is_express: bool
 
 
+class Computer(Protocol):
+    """What the ledger asks of a machine."""
+
+    name: str
+    addresses: tuple[str, ...]
+    guid: UUID
+    lives: int
+
+    @property
+    def wall(self) -> int: ...
+
+
+class Watching(Protocol):
+    """What the ledger asks of a watcher."""
+
+    up_since: int
+
+
 class Watcher:
     """Looks into the queues of one machine."""
 
@@ -186,7 +207,7 @@ class Watcher:
         kind, path = queue.properties.kind, queue.properties.path_name
         if view.message_class == MessageClass.MQMSG_CLASS_REPORT:
             return None
-        letter = self.ledger.letters[int(view.label)]
+        letter = self.ledger.letter_in(view)
         assert letter.fate is not Fate.UNDONE, f"never sent, but in {path}: {letter}"
         where = f"{self.machine.name} {path}"
         is_original = False
@@ -228,7 +249,7 @@ class Watcher:
         assert not again, f"told again: {letter}"
         if reason == REACHED and not letter.arrivals:
             # It was there before a crash, and expired before anybody could look.
-            target = self.machine.world.machines[letter.target]
+            target = self.ledger.machines[letter.target]
             is_short = letter.expires and target.lives != letter.lives[letter.target]
             assert is_short, f"it never was there: {letter}"
             letter.is_unclear = True
@@ -280,12 +301,20 @@ class Watcher:
 class Ledger:
     """All letters."""
 
-    def __init__(self, machines: dict[str, SimulatedMachine]) -> None:
+    def __init__(self, machines: Mapping[str, Computer]) -> None:
         self.machines = machines
         self.letters: dict[int, Letter] = {}
-        self.watchers: dict[str, Watcher] = {}
+        self.watchers: dict[str, Watching] = {}
         self.history_s = 1800
         self.gives_up = False
+
+    def letter_in(self, view: MessageView) -> Letter:
+        """The letter that a message is, or speaks of."""
+        return self.letters[int(view.label)]
+
+    def keeps_dead_letters(self, letter: Letter) -> bool:
+        """Whether who has a message that is not transactional keeps a copy if it is lost there."""
+        return bool(letter.target)
 
     def may_repeat(self, letter: Letter) -> bool:
         """Whether nobody can know that a message was here before.

@@ -68,15 +68,18 @@ class Doing:
 class WatchedManagers:
     """Machines, and what is known of what they were asked for."""
 
+    HAS_CHAINS = True
+
     def __init__(self, seed: int, *, machine_count: int = 0, quiet: bool = False) -> None:
         self.chance = chance = Random(seed + 1)  # noqa: S311
         self.is_quiet_world = quiet
         self.storm = STILL if quiet else some_storm(chance)
         self.net = SimulatedManagers(seed, storm=STILL, host_settings=SMALL)
         self.is_short = quiet or chance.random() < 0.8
-        self.is_chain = not quiet and chance.random() < 0.3
+        self.is_chain = not quiet and chance.random() < 0.3 and self.HAS_CHAINS
         self.settings = self.some_settings()
-        self.ledger = Ledger(self.net.machines)
+        self.ledger = self.new_ledger()
+        self.watchers: dict[str, Watcher] = {}
         self.asked: dict[tuple[str, int], Doing] = {}
         self.units: list[Unit] = []
         self.favourites: dict[tuple[str, bool], list[tuple[FormatName, str, str, bool]]] = {}
@@ -96,6 +99,9 @@ class WatchedManagers:
         self.net.storm = self.storm
 
     # Making.
+
+    def new_ledger(self) -> Ledger:
+        return Ledger(self.net.machines)
 
     def some_settings(self) -> ExchangeSettings:
         chance = self.chance
@@ -131,7 +137,8 @@ class WatchedManagers:
         machine = self.net.add(name, addresses, settings=self.settings, limits=limits, start=False)
         machine.listener = lambda answer: self.answered(machine, answer)
         machine.on_crash = lambda: self.crashing(machine)
-        watcher = self.ledger.watchers[name] = Watcher(self.ledger, machine)
+        watcher = Watcher(self.ledger, machine)
+        self.watchers[name] = self.ledger.watchers[name] = watcher
         machine.on_step = watcher.look
         self.ledger.gives_up = self.settings.in_doubt_s < 1000
 
@@ -235,11 +242,11 @@ class WatchedManagers:
         machine.start()
         if not machine.is_up:
             return
-        self.ledger.watchers[machine.name].started()
+        self.watchers[machine.name].started()
         outgoing = self.tags_in_outgoing(machine)
         there = {
             (number, lookup_id)
-            for number, seen in self.ledger.watchers[machine.name].seen.items()
+            for number, seen in self.watchers[machine.name].seen.items()
             for lookup_id in seen
         }
         for unit in self.units:
@@ -279,7 +286,7 @@ class WatchedManagers:
                 self.got(letter)
 
     def crashing(self, machine: SimulatedMachine) -> None:
-        self.ledger.watchers[machine.name].crashing()
+        self.watchers[machine.name].crashing()
         for key in [each for each in self.asked if each[0] == machine.name]:
             doing = self.asked.pop(key)
             if doing.unit is not None and doing.what in ("send", "commit"):
@@ -335,7 +342,7 @@ class WatchedManagers:
     ) -> tuple[FormatName, str, str, bool]:
         """A name to send to; the machine and the path that it means, and whether it is certain."""
         chance = self.chance
-        others = [each for each in self.net.machines.values() if each is not sender]
+        others = [each for each in self.ledger.machines.values() if each is not sender]
         target = chance.choice(others)
         luck = chance.random()
         path = STEADY[transactional]

@@ -93,7 +93,7 @@ class ExchangeWorld(Applications):
         queue = None if machine is None else self.some_queue(machine, PLAIN, STRICT)
         if machine is None or queue is None:
             return
-        watcher = self.ledger.watchers[machine.name]
+        watcher = self.watchers[machine.name]
         watcher.look()
         for seen in watcher.seen.get(queue.number, {}).values():
             seen.letter.is_purged_target = True
@@ -275,12 +275,14 @@ class ExchangeWorld(Applications):
             return False
         return any(place.state == AVAILABLE for place in queue.positions)
 
+    def rest_seconds(self) -> float:
+        return 100.0 if self.is_short else 4000.0
+
     def finish(self) -> None:
-        seconds = 100.0 if self.is_short else 4000.0
         for _ in range(REST_ROUNDS):
             self.calm()
             self.drain()
-            if self.net.run(seconds, until=self.is_done):
+            if self.net.run(self.rest_seconds(), until=self.is_done):
                 break
         else:
             raise AssertionError(f"somebody waits for ever: {self.what_waits()}")

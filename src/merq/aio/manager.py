@@ -135,7 +135,7 @@ class Manager:
 
         Args:
             format_name: Such as `DIRECT=OS:server\private$\orders`; several, separated by commas,
-                each get a copy, all or none.
+                each get a copy, all or none; copies have ids in a row, and the first is returned.
             body: A Python value, or a whole Message.
             tx: The transaction in which it is sent.
             **properties: As Message has them, if `body` is not one.

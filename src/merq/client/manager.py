@@ -142,7 +142,7 @@ class Manager:
 
         A name of this computer leads to its queue. One of another computer leads to an outgoing
         queue, where the message waits to be sent. Several names, separated by commas, each get a
-        copy, all or none.
+        copy, all or none; copies have ids in a row, of which the first is returned.
 
         Args:
             format_name: Such as `DIRECT=OS:server\private$\orders`.

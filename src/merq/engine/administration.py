@@ -55,11 +55,11 @@ class Administration:
         too, for nobody does any more.
         """
         self._provision(new_guid)
-        self._drop_empty()
         for queue in list(self._state.queues.values()):
             purged = [lookup_id for lookup_id, note in queue.notes.items() if note.purged]
             if purged:
                 self._purge_rest(queue, purged)
+        self._drop_empty()  # what is told of it may go into one of those
 
     def _provision(self, new_guid: UUID) -> None:
         change = Change()

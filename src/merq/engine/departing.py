@@ -238,6 +238,20 @@ class Departures:
         if queue.positions.count:
             self._state.outbound[queue] = None
 
+    def resend(self, queue: Queue) -> None:
+        """[MS-MQQB] 3.1.6.5: no OrderAck came in time, so all is to be sent again.
+
+        But not what is over and has not arrived, as the receiver says: it may ignore what is late,
+        without a word, and everything behind it would wait.
+        """
+        transfer = queue.transfer
+        assert transfer is not None, "only outgoing queues send"
+        self._forget_gone(queue, transfer)
+        missing = transfer.count_round()
+        self.rewind(queue)
+        if missing is not None and missing in queue.expired:
+            heappush(self._doubtful, (self._state.now - 1, queue.number, missing))
+
     def _forget_gone(self, queue: Queue, transfer: Transfer) -> None:
         """Nothing sends again what is gone, be it purged or finished before its OrderAck came."""
         transfer.strays = {each for each in transfer.strays if queue.positions.get(each)}
@@ -342,6 +356,8 @@ class Departures:
             else:
                 queue.positions.set_state(done.lookup_id, PURGE_PENDING)
                 gone.append(place)
+        if waiting and (sequence_id, number) < waiting[0][:2]:
+            transfer.is_behind = True
         notices.take_all(change, queue, gone)
         if gone or kept:
             if kept:
@@ -384,7 +400,7 @@ class Departures:
             return
 
     def _is_in(self, sequence_id: int, place: Place) -> bool:
-        """Whether a message is of this sequence: copies to other destinations have the same id."""
+        """Whether a message is of this sequence."""
         packet = self._state.readable(place)
         if packet is None or not packet[62] & _TRANSACTION_BYTE:
             return False

@@ -147,8 +147,8 @@ class Sequences:
 def identity_of(packet: bytes | memoryview) -> int:
     """By what a message is known when it comes again: its ordinal, and where it goes.
 
-    Copies of one message to several destinations have the same ordinal, and may well be for queues
-    of the same computer, or pass through it.
+    A sender may give copies of one message the same ordinal, and they may well be for queues of the
+    same computer, or pass through it.
     """
     ordinal, flags = _ORDINAL.unpack_from(packet, 56)
     size = 20

@@ -71,7 +71,7 @@ class Senders:
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.27: messages to where a name leads, all or none; answers as `send`.
 
-        Each has an id of its own, unlike the copies of `send_to`.
+        Each has an id of its own.
         """
         self._refuse_unreachable([name], transaction)
         queue, ours = outgoing.local_queue(self._state, name)
@@ -218,7 +218,8 @@ class Senders:
     ) -> None:
         """[MS-MQDMPR] 3.1.7.1.27: copies of one message, each to its own destination, all or none.
 
-        The copies have one message id, which is the answer.
+        Each copy has an id of its own ([MS-MQMQ] 2.2.18.1.3): a receiver that gets two copies would
+        take the second for a duplicate. The answer is the id of the first.
         """
         added = TRANSACTION_HEADER_SIZE if transaction else 0
         views = [_checked(packet, added) for _, packet in destinations]
@@ -240,13 +241,13 @@ class Senders:
             self._check_room(queue, size, len(destinations))
         within = self._within(transaction, len(destinations))
         change = Change()
-        ordinal = self._state.numbers.ordinal(change)
-        message_id = b""
+        message_ids = []
         for (name, _), view in zip(destinations, views, strict=True):
             target = outgoing.reach(self._state, change, name)
             assert target is not None, "it was looked at before"
-            message_id = self._send_one(change, target, view, within, note, ordinal)
-        change.answers.append(Answer(request, message_id))
+            ordinal = self._state.numbers.ordinal(change)
+            message_ids.append(self._send_one(change, target, view, within, note, ordinal))
+        change.answers.append(Answer(request, message_ids[0]))
         self._state.submit(change)
 
     def _send_one(

@@ -22,6 +22,9 @@ SEQUENCE_NUMBER_MAX: Final = 0xFFFFFFFF
 HISTORY_MAX: Final = 32
 """Entries of the connection history that are kept; [MS-MQDMPR] 3.1.1.3 sets no limit."""
 
+MISSING_ROUNDS: Final = 2
+"""A message that was sent so often, and each time the receiver stood before it, is not there."""
+
 
 _TRANSFER: Final = struct.Struct("<I4xQ16s")
 _STRAY: Final = struct.Struct("<Q")
@@ -96,6 +99,9 @@ class Transfer:
         last_ack: Sequence and number of the last OrderAck.
         last_ack_time: When it came, in seconds since 1970.
         last_ack_count: How many came.
+        is_behind: Since all was sent again last, an OrderAck came that stands before the first
+            message that waits for one.
+        missing: That message, and how many times in a row this was so when all was sent again.
         history: The connection history, the newest last.
         next_hops: Addresses by which the destination may be reached.
         resends: How often transactional messages were sent again since the last OrderAck.
@@ -107,10 +113,12 @@ class Transfer:
         "awaiting_final",
         "ever_sent",
         "history",
+        "is_behind",
         "is_own",
         "last_ack",
         "last_ack_count",
         "last_ack_time",
+        "missing",
         "next_hops",
         "next_number",
         "next_remote",
@@ -146,6 +154,8 @@ class Transfer:
         self.last_ack = (0, 0)
         self.last_ack_time = 0
         self.last_ack_count = 0
+        self.is_behind = False
+        self.missing = (0, 0)
         self.history: deque[Attempt] = deque(maxlen=HISTORY_MAX)
         self.next_hops: tuple[str, ...] = ()
         self.resends = 0
@@ -157,8 +167,27 @@ class Transfer:
         return lookup_id <= self.sent_up_to[lookup_id >> _LANE_SHIFT]
 
     def may_have_arrived(self, lookup_id: int) -> bool:
-        """Whether a message was transmitted since the start, be it long ago."""
+        """Whether a message was transmitted since the start, be it long ago.
+
+        Not if the receiver has said so often that it stands before it.
+        """
+        if self.missing == (lookup_id, MISSING_ROUNDS):
+            return False
         return lookup_id <= self.ever_sent[lookup_id >> _LANE_SHIFT]
+
+    def count_round(self) -> int | None:
+        """[MS-MQQB] 3.1.6.5: all is sent again; gives the first message if it has not arrived.
+
+        [MS-MQQB] 3.1.5.8.6: every transactional message brings an OrderAck, and that says where the
+        receiver stands. If it stands before the first message each time, though that was sent, then
+        the message has not been accepted and will not be.
+        """
+        head = self.unordered[0].lookup_id if self.unordered else 0
+        missing, rounds = self.missing
+        rounds = rounds + 1 if missing == head else 1
+        self.missing = (head, min(rounds, MISSING_ROUNDS)) if self.is_behind else (0, 0)
+        self.is_behind = False
+        return head if self.missing[1] == MISSING_ROUNDS else None
 
     @property
     def is_under_way(self) -> bool:
@@ -172,12 +201,15 @@ class Transfer:
         done = min(self.ordered_up_to, min(self.strays, default=self.ordered_up_to + 1) - 1)
         self.sent_up_to[-1] = max(self.sent_up_to[-1], done)
         self.previous = (0, 0)
+        self.is_behind = False
 
     def passed(self, lookup_id: int) -> None:
         """A message is on its way."""
         lane = lookup_id >> _LANE_SHIFT
         self.sent_up_to[lane] = lookup_id
         self.ever_sent[lane] = max(self.ever_sent[lane], lookup_id)
+        if self.missing == (lookup_id, MISSING_ROUNDS):
+            self.missing = (lookup_id, MISSING_ROUNDS - 1)  # it may arrive now
 
     def awaits_again(self, lookup_ids: Iterable[int]) -> None:
         """[MS-MQQB] 3.1.1.3.1: the AwaitingFinalACKTable after a restart.

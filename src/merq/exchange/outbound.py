@@ -432,6 +432,6 @@ class Outbound:
                 line.transfer.resends += 1
                 self._start_resend(line, now)
                 if line.transfer.unordered:
-                    self._engine.departures.rewind(queue)
+                    self._engine.departures.resend(queue)
                 else:
                     line.resend_at = None

@@ -13,10 +13,10 @@ thing that happens somewhere, chosen by the seed; time goes on when it is told t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from random import Random
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from merq.engine.changes import Answer
@@ -31,7 +31,7 @@ from merq.store.log import Syncing
 from merq.store.recovery import Identity
 from merq.testing.disk import PowerCut, SimulatedDisk
 from merq.testing.driver import WaitsForEver
-from merq.testing.wires import STILL, End, Storm, Wire
+from merq.testing.wires import STILL, Computer, End, Storm, Wire
 from merq.testing.world import SMALL, START, Crash
 
 STEPS_MAX: Final = 100_000
@@ -302,6 +302,42 @@ class SimulatedMachine:
         if not end.outflow.size:
             self.exchange.written(end.link, self.world.now)
 
+    # As the network sees it.
+
+    def accept(self, address: str) -> Link | None:
+        """Somebody connects; None if it is refused."""
+        return self.exchange.accepted(address, self.world.now)
+
+    def is_reading(self, end: End) -> bool:
+        """Whether it takes what comes out of a wire."""
+        return not self.exchange.is_paused(end.link)
+
+    def is_dialing(self, link: Link) -> bool:
+        """Whether it still wants a connection."""
+        if link.closing and not link.is_lost:
+            self.exchange.lost(link, "", self.world.now)
+            self.is_due = True
+        return not link.is_lost
+
+    def dialled(self, link: Link) -> None:
+        """A connection that it wanted stands."""
+        self.exchange.connected(link, self.world.now)
+
+    def dial_failed(self, link: Link, reason: str) -> None:
+        """A connection that it wanted cannot be made."""
+        self.exchange.dial_failed(link, reason, self.world.now)
+
+    def next_moments(self) -> list[float]:
+        """When something happens on it by itself."""
+        found = []
+        due = self.exchange.next_deadline()
+        if due is not None:
+            found.append(due)
+        expiry = self.engine.next_deadline()
+        if expiry is not None:
+            found.append(expiry + 1 - START - self.offset_s)
+        return found
+
 
 def _packets(pieces: Iterable[bytes]) -> list[bytes]:
     """What is written, a packet at a time, so that one can be left out whole."""
@@ -328,7 +364,8 @@ class SimulatedManagers:
     Attributes:
         storm: How bad the network is now; may be altered at any time.
         now: Seconds since the world began.
-        machines: All computers, by name.
+        machines: All computers with a queue manager of ours, by name.
+        strangers: Computers with another queue manager, by name.
         wires: Connections that at least one end looks at.
         walls: Pairs of names between which nothing passes.
         dialing: Connections that somebody wants: who, in which life, and the link.
@@ -345,13 +382,14 @@ class SimulatedManagers:
         self.host_settings = host_settings or SMALL
         self.now = 0.0
         self.machines: dict[str, SimulatedMachine] = {}
+        self.strangers: dict[str, Computer] = {}
         self.wires: list[Wire] = []
         self.walls: set[frozenset[str]] = set()
-        self.dialing: list[tuple[SimulatedMachine, int, Link]] = []
+        self.dialing: list[tuple[Computer, int, Any]] = []
         self.asking: list[tuple[SimulatedMachine, int, str]] = []
         self.cuts = 0
         self.damages = 0
-        self._by_address: dict[str, SimulatedMachine] = {}
+        self._by_address: dict[str, Computer] = {}
 
     def new_guid(self) -> UUID:
         """An identifier that nobody has."""
@@ -378,6 +416,17 @@ class SimulatedManagers:
             machine.start()
         return machine
 
+    def add_stranger(self, computer: Computer) -> None:
+        """A computer with another queue manager comes into the network."""
+        self.strangers[computer.name] = computer
+        for address in computer.addresses:
+            self._by_address[address] = computer
+
+    def computers(self) -> Iterator[Computer]:
+        """All computers."""
+        yield from self.machines.values()
+        yield from self.strangers.values()
+
     # Steps.
 
     def step(self) -> bool:
@@ -392,7 +441,7 @@ class SimulatedManagers:
 
     def _possible(self) -> list[Step]:
         found: list[Step] = []
-        for machine in self.machines.values():
+        for machine in self.computers():
             if machine.is_due:
                 found += ((self._turn, machine), (self._turn, machine))
             if machine.syncing is not None:
@@ -415,12 +464,12 @@ class SimulatedManagers:
             names = frozenset((end.machine.name, end.other.machine.name))
             if names in self.walls:
                 return False
-        return end.inflow.has_ended or not end.machine.exchange.is_paused(end.link)
+        return end.inflow.has_ended or end.machine.is_reading(end)
 
-    def _turn(self, machine: SimulatedMachine) -> None:
+    def _turn(self, machine: Computer) -> None:
         machine.guarded(machine.turn)
 
-    def _end_sync(self, machine: SimulatedMachine) -> None:
+    def _end_sync(self, machine: Computer) -> None:
         machine.guarded(machine.end_sync)
 
     def _hear(self, end: End) -> None:
@@ -432,29 +481,28 @@ class SimulatedManagers:
     def _dial(self, _: object) -> None:
         at = self.chance.randrange(len(self.dialing))
         machine, life, link = self.dialing.pop(at)
-        if not machine.is_up or machine.lives != life or link.is_lost:
+        if not machine.is_up or machine.lives != life:
             return
         far = self._by_address.get(link.address)
-        near, now = machine.exchange, self.now
-        if link.closing:
-            near.lost(link, "", now)
-        elif far is None or not self._passes(machine, far):
-            near.dial_failed(link, "nobody answers", now)
+        if not machine.is_dialing(link):
+            return
+        if far is None or not self._passes(machine, far):
+            machine.dial_failed(link, "nobody answers")
         else:
-            far_link = far.exchange.accepted(machine.addresses[0], now)
+            far_link = far.accept(machine.addresses[0])
             if far_link is None:
-                near.dial_failed(link, "the connection was refused", now)
+                machine.dial_failed(link, "the connection was refused")
             else:
                 link.local_address = machine.addresses[0]
                 far_link.local_address = link.address
                 wire = Wire(machine, link, far, far_link)
                 self.wires.append(wire)
                 machine.ends[link], far.ends[far_link] = wire.ends
-                near.connected(link, now)
+                machine.dialled(link)
                 far.is_due = True
         machine.is_due = True
 
-    def _passes(self, near: SimulatedMachine, far: SimulatedMachine) -> bool:
+    def _passes(self, near: Computer, far: Computer) -> bool:
         if not far.is_up or frozenset((near.name, far.name)) in self.walls:
             return False
         return self.chance.random() >= self.storm.refused
@@ -463,7 +511,7 @@ class SimulatedManagers:
         machine, life, name = self.asking.pop(self.chance.randrange(len(self.asking)))
         if not machine.is_up or machine.lives != life:
             return
-        found = self.machines.get(name.lower())
+        found = self.machines.get(name.lower()) or self.strangers.get(name.lower())
         addresses = [] if found is None else list(found.addresses)
         if self.chance.random() < self.storm.lost_name:
             addresses = []
@@ -495,22 +543,16 @@ class SimulatedManagers:
     def advance(self, seconds: float) -> None:
         """Puts the clock on; what is due happens."""
         self.now += seconds
-        for machine in self.machines.values():
+        for machine in self.computers():
             if machine.is_up:
                 machine.guarded(machine.tick)
 
     def next_moment(self) -> float | None:
         """When something happens by itself; None if nothing does."""
         found: list[float] = []
-        for machine in self.machines.values():
-            if not machine.is_up:
-                continue
-            due = machine.exchange.next_deadline()
-            if due is not None:
-                found.append(due)
-            expiry = machine.engine.next_deadline()
-            if expiry is not None:
-                found.append(expiry + 1 - START - machine.offset_s)
+        for machine in self.computers():
+            if machine.is_up:
+                found += machine.next_moments()
         found += [
             end.inflow.held_until
             for wire in self.wires

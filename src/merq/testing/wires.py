@@ -8,15 +8,12 @@ reads it has to notice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 from merq.testing.network import Stream, Weather
-
-if TYPE_CHECKING:
-    from merq.exchange.links import Link
-    from merq.testing.managers import SimulatedMachine
 
 SIGNATURE: Final = b"LIOR"
 """[MS-MQMQ] 2.2.19.1: by this a packet is told from what is left of one."""
@@ -106,6 +103,68 @@ class Flow(Stream):
         return True
 
 
+class Computer(Protocol):
+    """What a network knows of a computer with a queue manager; a link is known to the latter.
+
+    Attributes:
+        name: Its host name.
+        addresses: Its addresses, the first of which others see.
+        lives: How often it was started.
+        is_due: Its event loop has something to do.
+        ends: Its ends of wires, by link.
+    """
+
+    name: str
+    addresses: tuple[str, ...]
+    lives: int
+    is_due: bool
+    ends: dict[Any, End]
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the queue manager runs."""
+
+    @property
+    def syncing(self) -> object | None:
+        """The sync that is under way."""
+
+    def guarded(self, doing: Callable[..., object], *arguments: object) -> None:
+        """Does something that may be interrupted by a crash of this computer."""
+
+    def turn(self) -> None:
+        """One turn of its event loop."""
+
+    def end_sync(self) -> None:
+        """A sync that is under way ends."""
+
+    def tick(self) -> None:
+        """The time was put on."""
+
+    def hear(self, end: End) -> None:
+        """Something comes out of a wire, or its end does."""
+
+    def was_read(self, end: End) -> None:
+        """The other end of a wire has got something."""
+
+    def is_reading(self, end: End) -> bool:
+        """Whether it takes what comes out of a wire."""
+
+    def accept(self, address: str) -> Any:
+        """Somebody connects; None if it is refused."""
+
+    def is_dialing(self, link: Any) -> bool:
+        """Whether it still wants a connection."""
+
+    def dialled(self, link: Any) -> None:
+        """A connection that it wanted stands."""
+
+    def dial_failed(self, link: Any, reason: str) -> None:
+        """A connection that it wanted cannot be made."""
+
+    def next_moments(self) -> list[float]:
+        """When something happens on it by itself."""
+
+
 class End:
     """One end of a wire: a computer and its link.
 
@@ -119,7 +178,7 @@ class End:
 
     __slots__ = ("inflow", "is_left", "link", "machine", "other", "outflow")
 
-    def __init__(self, machine: SimulatedMachine, link: Link, inflow: Flow, outflow: Flow) -> None:
+    def __init__(self, machine: Computer, link: Any, inflow: Flow, outflow: Flow) -> None:
         self.machine = machine
         self.link = link
         self.inflow = inflow
@@ -147,9 +206,7 @@ class Wire:
 
     __slots__ = ("ends",)
 
-    def __init__(
-        self, near: SimulatedMachine, near_link: Link, far: SimulatedMachine, far_link: Link
-    ) -> None:
+    def __init__(self, near: Computer, near_link: Any, far: Computer, far_link: Any) -> None:
         there, back = Flow(), Flow()
         first = End(near, near_link, back, there)
         second = End(far, far_link, there, back)

@@ -139,19 +139,24 @@ def test_a_name_that_is_given_twice_counts_once() -> None:
 # Several destinations.
 
 
-@pytest.mark.spec("MS-MQDMPR 3.1.7.1.27")
+@pytest.mark.spec("MS-MQDMPR 3.1.7.1.27", "MS-MQMQ 2.2.18.1.3", "MS-MQQB 3.1.1.3")
 @pytest.mark.spec("MS-MQMQ note 9")
-def test_copies_to_several_queues_have_one_message_id_and_say_who_else_got_one(
+def test_copies_to_several_queues_have_identifiers_in_a_row_and_say_who_else_got_one(
     world: World,
 ) -> None:
     here = world.create("orders")
     name = rf"DIRECT=OS:.\private$\orders,{REMOTE},{OTHER}"
     request = world.send_to(name, body=b"to all", recoverable=True)
     assert waiting(world) == {REMOTE: [b"to all"], OTHER: [b"to all"]}
-    numbers = [here, *(queue.number for queue in world.engine.outgoing_queues())]
-    for number in numbers:
+    by_name = {
+        str(each.properties.path_name): each.number for each in world.engine.outgoing_queues()
+    }
+    first = world.message_id(request)
+    ordinal = int.from_bytes(first[16:], "little")
+    for at, number in enumerate((here, by_name[REMOTE], by_name[OTHER])):
         (view,) = world.messages(number)
-        assert view.message_id == world.message_id(request)
+        # A receiver with both would take the second for a duplicate of the first.
+        assert view.message_id == first[:16] + (ordinal + at).to_bytes(4, "little")
         header = view.decode().multi_queue_format_header
         assert header is not None
         assert len(header.destination.format_name_list) == 3

@@ -19,6 +19,7 @@ from merq.model.message_class import MessageClass
 from merq.model.selecting import ByLookup
 from unit.engine.bulk_world import BulkWorld
 from unit.engine.foreign_world import (
+    ORDER_QUEUE,
     REMOTE,
     THERE,
     arrive,
@@ -221,6 +222,23 @@ def test_an_outgoing_queue_keeps_what_is_under_way_and_loses_what_waits() -> Non
     assert world.bodies(queue.number) == [b"\0", b"\1", b"\2"]
     world.restart()
     assert world.bodies(queue.number) == [b"\0", b"\1", b"\2"]
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.2.2", "MS-MQDMPR 3.1.7.1.7")
+def test_the_sender_elsewhere_learns_after_a_restart_of_what_was_purged_while_it_was_held() -> None:
+    world = BulkWorld()
+    number = world.create("orders", transactional=True)
+    arrive(world, foreign("orders", 1, transaction=place(1), negative_journaling=True))
+    world.receive(number)
+    world.purge(outgoing(world, ORDER_QUEUE).number)  # the queue is there, and empty
+    arrive(world, foreign("orders", 2, transaction=place(2), negative_journaling=True))
+    world.receive(number, transaction=world.begin())
+    world.purge(number)
+    world.sync()
+    world.restart()
+    assert world.bodies(number) == []
+    (told,) = leaving(world)[ORDER_QUEUE.lower()]
+    assert told.message_class == MessageClass.MQMSG_CLASS_NACK_Q_PURGED
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.2.2")

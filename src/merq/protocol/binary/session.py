@@ -440,6 +440,10 @@ class Session(Generic[_T]):
         """[MS-MQQB] 3.1.2.4: the session ack wait timer."""
         return self._ack_wait_s * (self._settings.direct_factor if self.is_direct else 1.0)
 
+    @property
+    def _owes_ack(self) -> bool:
+        return bool(self._received.unacknowledged or self._received.persisted_unacked)
+
     def next_deadline(self) -> float | None:
         """When `tick` has something to do next; never once the session is closed."""
         if self.closing:
@@ -457,7 +461,7 @@ class Session(Generic[_T]):
             self.close(f"the session was {self.state.value} for too long")
             return
         if self._ack_send is not None and now >= self._ack_send:
-            if self._received.unacknowledged or self._received.persisted_unacked:
+            if self._owes_ack:
                 self._send_ack(now)
             else:
                 self._after_ack(now)
@@ -465,6 +469,8 @@ class Session(Generic[_T]):
             self._ack_waited(now)
         if self._cleanup is not None and now >= self._cleanup and not self.closing:
             if not self._is_active and not self._sent.has_waiting and not self._unhandled_bytes:
+                if self._owes_ack:
+                    self._send_ack(now)  # or it would be sent again, and the same for ever
                 self.close("nothing was sent for a while")
                 return
             self._is_active = False

@@ -101,6 +101,18 @@ def test_a_session_that_somebody_waits_on_is_not_idle() -> None:
     assert session.closing
 
 
+@pytest.mark.spec("MS-MQQB 3.1.6.2", "MS-MQQB 3.1.6.4", "MS-MQQB 3.1.5.5.2")
+def test_a_session_that_ends_idle_acknowledges_what_came_or_it_would_come_for_ever() -> None:
+    session, _ = joined(SessionSettings(cleanup_s=5.0, ack_wait_s=120.0))
+    give(session, [message()], 1.0)
+    output(session)
+    session.tick(5.0)
+    session.tick(10.0)
+    assert "nothing was sent" in session.closing
+    (header,) = acks(session)
+    assert header.ack_sequence_number == 1
+
+
 # Waiting for acknowledgments.
 
 
