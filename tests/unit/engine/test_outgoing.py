@@ -141,6 +141,7 @@ def test_a_name_that_is_given_twice_counts_once() -> None:
 
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.27", "MS-MQMQ 2.2.18.1.3", "MS-MQQB 3.1.1.3")
 @pytest.mark.spec("MS-MQMQ note 9")
+@pytest.mark.spec("E100")
 def test_copies_to_several_queues_have_identifiers_in_a_row_and_say_who_else_got_one(
     world: World,
 ) -> None:
