@@ -80,7 +80,7 @@ def test_a_message_has_what_was_asked_for(
         "journal": True,
         "dead_letter": True,
         "acknowledge": 0x0F,
-        "admin_queue": f"DIRECT=OS:{NAME}\\PRIVATE$\\admins",
+        "admin_queue": "DIRECT=OS:.\\PRIVATE$\\admins",
         "response_queue": "DIRECT=OS:server2\\PRIVATE$\\replies",
         "correlation_id": "00ff" * 10,
         "app_specific": 77,

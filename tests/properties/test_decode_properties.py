@@ -167,6 +167,7 @@ def test_every_packet_is_shown_whole(packet: Any) -> None:
     check(finding)
     shown = json.loads(as_json(finding))
     del shown["packet"], shown["size"]
+    assert shown.pop("format_names", {}) == finding.queues
     assert _values(shown) == _fields(finding.tree)
     console = terminal("never")
     with console.capture() as tree:

@@ -54,7 +54,7 @@ def _grow(tree: Tree, node: TraceNode, queues: Mapping[str, str]) -> None:
         if child.children or child.value is None:
             line = Text.assemble(offset, (child.name, "bold"), (f"  {child.size} bytes", "dim"))
             name = queues.get(child.name, "")
-            if name and not name.startswith("DIRECT="):  # that one is spelled out below
+            if name.isprintable() and not name.startswith("DIRECT="):  # that is spelled out below
                 line.append(f"  {name}", style="yellow")
             _grow(tree.add(line), child, queues)
         elif isinstance(child.value, BitField):
