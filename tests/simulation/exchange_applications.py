@@ -58,6 +58,7 @@ class Applications(WatchedManagers):
             unit=unit,
             is_steady=is_steady,
             expires=reach != FOREVER or receive != FOREVER,
+            to_be_received_s=receive,
             positive=wants and chance.random() < 0.4,
             negative=wants and chance.random() < 0.6,
             own_dead=False,

@@ -71,6 +71,7 @@ class Letter:
             take it.
         lives: How often each machine had been started when it was sent.
         walls: What each machine's clock showed then.
+        to_be_received_s: TimeToBeReceived.
         order: Its place among all that was committed.
     """
 
@@ -83,6 +84,7 @@ class Letter:
     unit: Unit
     is_steady: bool
     expires: bool
+    to_be_received_s: int
     positive: bool
     negative: bool
     own_dead: bool
@@ -104,6 +106,10 @@ class Letter:
     @property
     def fate(self) -> Fate:
         return Fate.UNDONE if self.is_refused else self.unit.fate
+
+    def is_over_at(self, wall: int) -> bool:
+        """Whether its time to be received has run out by a clock; its sender's gave it the time."""
+        return self.walls[self.sender] + self.to_be_received_s < wall
 
     def __str__(self) -> str:
         seen = f"arrived {self.arrivals}, received {self.received}, gone {self.is_gone}"
@@ -248,9 +254,12 @@ class Watcher:
         letter.acks.append(reason)
         assert not again, f"told again: {letter}"
         if reason == REACHED and not letter.arrivals:
-            # It was there before a crash, and expired before anybody could look.
+            # It was there before a crash, and expired before anybody could look; or its time was
+            # over when it came.
             target = self.ledger.machines[letter.target]
-            is_short = letter.expires and target.lives != letter.lives[letter.target]
+            is_short = letter.expires and (
+                target.lives != letter.lives[letter.target] or letter.is_over_at(target.wall)
+            )
             assert is_short, f"it never was there: {letter}"
             letter.is_unclear = True
         if reason == RECEIVED:

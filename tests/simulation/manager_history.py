@@ -441,6 +441,8 @@ def check_sums(state: State, living: dict[int, int]) -> None:
 def expiry_in(packet: bytes, kind: str) -> int:
     """When a message expires in a queue of this kind."""
     lifetime, sent = struct.unpack_from("<II", packet, 48)
+    if lifetime == 0 and kind not in ("system", "journal"):
+        return 0
     if kind == "outgoing":
         lifetime = min(lifetime, *struct.unpack_from("<I", packet, 12))
     if lifetime == NEVER or kind in ("system", "journal"):

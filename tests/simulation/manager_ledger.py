@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from merq.engine import records
@@ -103,6 +104,7 @@ class Ledger:
         self.consumed: set[int] = set()
         self.ids: set[bytes] = set()
         self.held: set[Key] = set()
+        self.overdue: set[Key] = set()
 
     # What was written.
 
@@ -112,6 +114,7 @@ class Ledger:
         for kind, data in frame.records:
             self._look(seen, kind, data)
             self.fold.apply(Frame(0, 0, 0, ((kind, data),)))
+            self._look_at_overdue(kind, data)
         self.history.append(frame)
         for unit in seen.units:
             self._check_unit(seen, unit)
@@ -150,6 +153,29 @@ class Ledger:
                 seen.units.add(next(unit for unit in self.units if unit.guid == data))
         if seen.doing.mark == (kind, what):
             seen.doing.frame = seen.frame.sequence
+
+    def _look_at_overdue(self, kind: int, data: bytes) -> None:
+        """What comes into its queue when its time is over leaves at once, whatever is done."""
+        came: set[Key] = set()
+        if kind in (records.PUT, records.KEEP):
+            queue, _, lookup_id = _PUT.unpack_from(data)
+            came = {(queue, lookup_id)}
+        elif kind == records.PUBLISH:
+            came = self.fold.fresh
+        for queue, lookup_id in came:
+            packet = self.fold.messages[queue][lookup_id]
+            if expiry_in(packet, self.fold.queues[queue]["kind"]) < self.now:
+                self.overdue.add((queue, lookup_id))
+
+    def time_went_on(self, is_there: Callable[[int, int], bool]) -> None:
+        """What is written and not there yet when its time runs out leaves when it is there."""
+        for queue, messages in self.fold.messages.items():
+            kind = self.fold.queues[queue]["kind"]
+            self.overdue.update(
+                (queue, lookup_id)
+                for lookup_id, packet in messages.items()
+                if expiry_in(packet, kind) < self.now and not is_there(queue, lookup_id)
+            )
 
     def _look_at_put(self, seen: _Seen, queue: int, packet: bytes) -> None:
         view = MessageView(packet)
@@ -194,7 +220,8 @@ class Ledger:
                 return "received"
             if purged:
                 return "purged"
-        if doing.what in ("tick", "start") and not kept and expiry_in(packet, kind) < self.now:
+        is_over = not kept and expiry_in(packet, kind) < self.now
+        if is_over and (doing.what in ("tick", "start") or (queue, lookup_id) in self.overdue):
             return "expired"
         if (doing.what == "purge" and doing.queue == queue) or (doing.what == "start" and purged):
             doing.frame = seen.frame.sequence

@@ -206,6 +206,12 @@ class WatchedManager:
 
     def pass_time(self) -> None:
         self.ledger.now += self.chance.choice((1, 3, 30, 100))
+        queues = self.running.engine.state.queues
+        self.ledger.time_went_on(
+            lambda queue, lookup_id: (
+                queue in queues and queues[queue].positions.get(lookup_id) is not None
+            )
+        )
         self.doing = Doing("tick")
         self.running.engine.tick(self.ledger.now)
         self.tell(self.running.perform())
