@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     results: list[Result] = []
     finished = False
+    # What asks this process to end is answered as Ctrl-C is: with what was found so far.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         coverage = measured(
             asked.folder, [path for package in PACKAGES for path in files_of(package)]

@@ -152,7 +152,7 @@ def _shown(statement: ast.AST) -> str:
     """A statement on one line, without the statements inside of it."""
     kept = {
         field: getattr(statement, field)
-        for field in ("body", "orelse", "finalbody", "handlers", "cases")
+        for field in ("body", "orelse", "finalbody", "handlers", "cases", "decorator_list")
         if isinstance(getattr(statement, field, None), list)
     }
     for field in kept:

@@ -108,4 +108,5 @@ def run_pytest(loop: Callable[[Suite], object], paths: Iterable[str], log: str =
     # The sources beside this tool, whatever is installed.
     sys.path.insert(0, str(ROOT / "src"))
     os.chdir(ROOT)
-    return int(pytest.main([*ARGUMENTS, *paths], plugins=[SuitePlugin(loop)]))
+    present = [path for path in paths if (ROOT / path).exists()]
+    return int(pytest.main([*ARGUMENTS, *present], plugins=[SuitePlugin(loop)]))
