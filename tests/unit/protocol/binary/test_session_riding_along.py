@@ -143,3 +143,12 @@ def test_an_acknowledgment_that_cannot_be_true_changes_nothing_else() -> None:
     assert session.acknowledged == []
     assert session.room == 0
     assert room > 1
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.11")
+def test_an_acknowledgment_stays_behind_when_exactly_three_quarters_of_its_time_have_passed() -> (
+    None
+):
+    session = opened()
+    give(session, [message()])
+    assert riding(session, 7.5) == message(b"back")
