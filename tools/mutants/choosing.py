@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+from functools import cache
 from pathlib import Path
 
 from tools.mutants.coverage import Coverage
@@ -72,17 +73,29 @@ def _running(mutant: Mutant, coverage: Coverage) -> set[str]:
         )
     if mutant.function:
         return coverage.running(mutant.path, *mutant.function_lines)
-    return coverage.touching([mutant.path, *_importers(mutant.path)])
+    # Its line runs once, at the import. Who uses its name runs lines of modules that import it; a
+    # test may also do so itself, by the module or by the package that gives the name on.
+    module = mutant.path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+    files = [file for each in PACKAGES for file in files_of(each)]
+    users = [relative(file) for file in files if module in _imported(file)]
+    names = {module, module.rpartition(".")[0]}
+    asking = {
+        name for name in coverage.seconds if names & _imported(ROOT / name.partition("::")[0])
+    }
+    return coverage.touching([mutant.path, *users]) | asking
 
 
-def _importers(path: str) -> list[str]:
-    """The files of the packages that import something from a file."""
-    module = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
-    found = []
-    for package in PACKAGES:
-        for file in files_of(package):
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ImportFrom) and node.module == module:
-                    found.append(file.relative_to(ROOT).as_posix())
-                    break
-    return found
+def relative(path: Path) -> str:
+    """A file's path inside of the project."""
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def _imported(path: Path) -> frozenset[str]:
+    """The modules from which a file imports something."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return frozenset(
+        node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+    )

@@ -71,7 +71,7 @@ def test_the_request_says_whether_the_other_side_was_pinged(pinged: bool | None)
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1")
 def test_when_what_was_to_be_written_is_gone_more_is_sent_at_once() -> None:
-    town, sender, _ = pair(changed(outbox_high_bytes=1))
+    town, sender, _ = pair(changed(outbox_high_bytes=0))
     sender.send(PLAIN, b"first")
     town.run()
     link = only_link(sender)
