@@ -5,6 +5,7 @@
 # make soak    COUNT messages (default 1000000) between two services that are cut off and killed
 # make cluster pipelines on a real standalone cluster of Spark, some of it killed
 # make chaos   KILLS kills (default 20) of everything that two Spark streams on a cluster consist of
+# make mutants SAMPLE mutants a package (default 300, or all) by SEED, in PACKAGE or all of them
 # make lock    writes the lock files anew from pyproject.toml
 # make docs    writes the generated pages anew
 # make clean   removes what the others made
@@ -17,6 +18,7 @@ RESULTS := .build/conformance
 SECONDS ?= 60
 COUNT ?= 1000000
 KILLS ?= 20
+SAMPLE ?= 300
 
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps
 
@@ -25,7 +27,7 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup java perhaps-java test check tests spark cluster spark-and-cluster compiled run bench fuzz soak chaos lock docs clean
+.PHONY: help setup java perhaps-java test check tests spark cluster spark-and-cluster compiled run bench fuzz soak chaos mutants lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -117,6 +119,11 @@ chaos: SECONDS = 3600
 chaos: SEED = 5
 chaos: setup java
 	$(BIN)/python tools/chaos.py --kills $(KILLS) --seconds $(SECONDS) --seed $(SEED)
+
+# The same seed tries the same mutants: make mutants PACKAGE=engine SAMPLE=500 SEED=2
+mutants: SEED = 1
+mutants: setup
+	nice -n 15 $(BIN)/python tools/mutants --sample $(SAMPLE) --seed $(SEED) $(if $(PACKAGE),--package $(PACKAGE))
 
 lock: setup
 	$(BIN)/python tools/lock.py
