@@ -175,7 +175,7 @@ def test_only_messages_that_are_traced_are_reported_when_they_leave() -> None:
     town = Town(router, receiver)
     name = PrivateName(computer=GUIDS[TWO], number=QUEUE)
     packets = [foreign(name, 1, body=b"a"), traced(foreign(name, 2, body=b"b"))]
-    arrivals = [Arrival(MessageView(packet), "10.0.0.9") for packet in packets]
+    arrivals = [Arrival(MessageView(packet), "10.0.0.9", bytes(16)) for packet in packets]
     router.host.engine.arrivals.arrive(router.request(), arrivals)
     town.run()
     assert receiver.bodies(QUEUE) == [b"a", b"b"]
