@@ -139,7 +139,7 @@ def test_a_pause_is_told_to_the_other_side_once() -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.7.13", "MS-MQQB 3.1.7.1", "MS-MQDMPR 3.1.4.14")
 def test_a_queue_that_was_put_on_hold_half_way_lets_others_pass() -> None:
-    town, sender, receiver = pair(changed(session=SessionSettings(window=4)))
+    town, sender, receiver = pair(changed(session=SessionSettings(window=4, merq_window=4)))
     receiver.create("other")
     sender.send(PLAIN, b"first")
     town.run()
