@@ -76,10 +76,14 @@ class StrictLedger(Ledger):
         return letter.target not in self.strangers
 
     def may_tell_twice(self, letter: Letter) -> bool:
-        """By the letter a rejected message is rejected again, and told of, whenever it comes."""
-        is_rejected = letter.target in self.strangers and not letter.is_steady
-        is_transactional = letter.kind is Kind.TRANSACTIONAL
-        return (is_rejected and is_transactional) or super().may_tell_twice(letter)
+        """By the letter a message that is rejected or late is told of whenever it comes.
+
+        A message that is sent again when its time is over is late, though it was there before.
+        """
+        is_rejected = not letter.is_steady or letter.expires
+        if letter.target in self.strangers and letter.kind is Kind.TRANSACTIONAL and is_rejected:
+            return True
+        return super().may_tell_twice(letter)
 
 
 class StrictWatcher:
