@@ -54,6 +54,7 @@ class Departures:
         self._state = state
         self._doubtful: list[tuple[int, int, int]] = []
         self._doubted: set[tuple[int, int]] = set()
+        self._overdue: set[tuple[int, int]] = set()
         self._sequences: dict[int, Queue] = {}
         self._blocked: dict[Queue, None] = {}
         self._last_tick = 0
@@ -126,7 +127,7 @@ class Departures:
         if packet is None:
             transfer.passed(lookup_id)  # who looks at it is told what is wrong
             return None
-        if not self._may_go(transfer, place, packet):
+        if not self._may_go(queue, transfer, place, packet):
             self._blocked[queue] = None
             return None
         is_traced = packet[3] & 1 != 0
@@ -205,8 +206,10 @@ class Departures:
             if len(known) > SEQUENCES_MAX:
                 del known[next(iter(known))]
 
-    def _may_go(self, transfer: Transfer, place: Place, packet: bytes) -> bool:
+    def _may_go(self, queue: Queue, transfer: Transfer, place: Place, packet: bytes) -> bool:
         """[MS-MQQB] 3.1.7.1.2: what has expired is not sent, unless the other side may have it.
+
+        Nor is that when it is to be given up: sent again and again it would always be under way.
 
         It leaves with the next tick. Until then nothing overtakes it, nor what somebody holds: were
         it sent after all, when the clock was put back or it was given back, it would come too late
@@ -216,6 +219,8 @@ class Departures:
             return False
         if place.expires == NEVER or place.expires >= self._state.now:
             return True
+        if (queue.number, place.lookup_id) in self._overdue:
+            return False
         return transfer.may_have_arrived(place.lookup_id) or self._is_passing(packet)
 
     def _is_passing(self, packet: bytes | None) -> bool:
@@ -465,6 +470,7 @@ class Departures:
         while self._doubtful and self._doubtful[0][0] < now:
             _, number, lookup_id = heappop(self._doubtful)
             self._doubted.discard((number, lookup_id))
+            self._overdue.discard((number, lookup_id))
             queue = self._state.queues.get(number)
             place = None if queue is None else queue.positions.get(lookup_id)
             if queue is None or place is None or place.state != AVAILABLE:
@@ -472,6 +478,7 @@ class Departures:
             transfer = queue.transfer
             assert transfer is not None, "only outgoing queues have something in doubt"
             if transfer.holds(lookup_id) and lookup_id not in transfer.awaiting_final:
+                self._overdue.add((number, lookup_id))
                 self._doubted.add((number, lookup_id))
                 heappush(self._doubtful, (now + UNDER_WAY_S, number, lookup_id))
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from merq.engine.notices import DEAD_XACT_NUMBER
+from merq.exchange import ExchangeSettings
 from merq.model.names import parse_direct_name
 from merq.model.queue import QueueSettings
 from merq.model.selecting import First
@@ -21,9 +22,9 @@ SAFE, PLAIN = r"private$\t", r"private$\p"
 class Pair:
     """A Merq and a strict peer that have a queue of each kind."""
 
-    def __init__(self, **readings: object) -> None:
+    def __init__(self, settings: ExchangeSettings | None = None, **readings: object) -> None:
         self.net = SimulatedManagers(seed=1)
-        self.merq: SimulatedMachine = self.net.add("merq")
+        self.merq: SimulatedMachine = self.net.add("merq", settings=settings)
         self.peer = SimulatedStrictPeer(
             self.net,
             "strict",
@@ -31,10 +32,10 @@ class Pair:
             Readings(**readings),  # type: ignore[arg-type]
         )
         for at, (path, transactional) in enumerate(((SAFE, True), (PLAIN, False))):
-            settings = QueueSettings(transactional=transactional)
+            queue_settings = QueueSettings(transactional=transactional)
             identifier = self.net.new_guid()
             self.merq.ask(
-                lambda request, path=path, settings=settings, identifier=identifier: (  # type: ignore[misc]
+                lambda request, path=path, settings=queue_settings, identifier=identifier: (  # type: ignore[misc]
                     self.merq.engine.create_queue(request, f".\\{path}", settings, identifier)
                 )
             )
@@ -70,6 +71,13 @@ class Pair:
         """Messages in Merq's outgoing queues."""
         return sum(each.positions.count for each in self.merq.engine.outgoing_queues())
 
+    @property
+    def dead(self) -> list[bytes]:
+        """What lies among Merq's transactional dead letters."""
+        state = self.merq.engine.state
+        places = state.queues[DEAD_XACT_NUMBER].positions
+        return [MessageView(state.stored(each)[1]).body for each in places]
+
     def bodies(self, path: str) -> list[bytes]:
         """What lies in a queue of Merq."""
         engine = self.merq.engine
@@ -101,7 +109,7 @@ def test_messages_go_both_ways_and_neither_side_complains() -> None:
     assert not pair.peer.complaints
 
 
-@pytest.mark.spec("MS-MQQB 3.1.5.8.1", "MS-MQMQ 2.2.18.1.3")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.1", "MS-MQMQ 2.2.18.1.3", "E100")
 def test_copies_for_two_queues_of_one_computer_both_arrive() -> None:
     pair = Pair()
     pair.peer.do(lambda peer: peer.create_queue(r"private$\q", 30))
@@ -116,6 +124,7 @@ def test_copies_for_two_queues_of_one_computer_both_arrive() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8", "MS-MQQB 3.1.7.1.2", "MS-MQQB 3.1.7.1.3", "MS-MQMQ 2.2.19.1")
+@pytest.mark.spec("E101")
 def test_what_a_receiver_ignores_as_late_does_not_block_what_is_behind_it() -> None:
     """It says with every OrderAck that it stands before the late one, which is then given up."""
     pair = Pair(expires_first=True)
@@ -130,7 +139,19 @@ def test_what_a_receiver_ignores_as_late_does_not_block_what_is_behind_it() -> N
     pair.net.run(120.0)
     assert pair.came() == [b"behind it"]
     assert not pair.waiting
-    dead = pair.merq.engine.state.queues[DEAD_XACT_NUMBER]
-    stored = [MessageView(pair.merq.engine.state.stored(each)[1]) for each in dead.positions]
-    assert [each.body for each in stored] == [b"late"]
+    assert pair.dead == [b"late"]
     assert pair.came() == []
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.8", "MS-MQQB 3.1.7.1.2", "MS-MQQB 3.1.6.5")
+@pytest.mark.spec("E65")
+def test_what_a_receiver_ignores_as_late_is_given_up_in_the_end() -> None:
+    """It is under way all the time, for it is sent again and again and nobody says a word."""
+    pair = Pair(ExchangeSettings(resend_s=(2, 2, 4, 8), in_doubt_s=100), expires_first=True)
+    pair.peer.offset_s = 100.0
+    pair.send(b"late", time_to_reach_queue=30, negative_journaling=True)
+    pair.net.run(120.0)
+    assert pair.waiting == 1, "it may have arrived"
+    pair.net.run(120.0)
+    assert not pair.waiting
+    assert pair.dead == [b"late"]
