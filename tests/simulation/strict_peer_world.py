@@ -147,7 +147,8 @@ class StrictWatcher:
         letter.acks.append(reason)
         assert not again, f"told again: {letter}"
         if reason == REACHED and not letter.arrivals:
-            is_short = letter.expires and self.ledger.has_restarted(letter)
+            over = letter.is_over_at(self.ledger.machines[letter.target].wall)
+            is_short = letter.expires and (over or self.ledger.has_restarted(letter))
             assert is_short, f"it never was there: {letter}"
             letter.is_unclear = True
         if reason == RECEIVED:
