@@ -1,4 +1,5 @@
 # make test    sets everything up and passes all checks
+# make check   format, lint, types, imports and the conformance register: a minute
 # make run     sets everything up and runs a queue manager with samples and a pipeline, until Ctrl-C
 # make bench   measures, in ratios, the plain and the compiled build
 # make fuzz    fuzzes the codec and the sessions for SECONDS each (default 60)

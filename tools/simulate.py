@@ -74,9 +74,12 @@ def main() -> int:
 def _seeds(text: str) -> range:
     first, _, last = text.partition("..")
     try:
-        return range(int(first), int(last or first) + 1)
+        seeds = range(int(first), int(last or first) + 1)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected a form like 0..5000") from None
+        seeds = range(0)
+    if not seeds:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a form like 0..5000")
+    return seeds
 
 
 def _passes(seed: int, world: str) -> bool:

@@ -38,6 +38,8 @@ def main() -> int:
         "--receiver", choices=("merq", "strict"), default="merq", help="who gets it"
     )
     asked = parser.parse_args()
+    if asked.count < 1:
+        parser.error(f"--count is {asked.count}, at least one message is to be sent")
     plan = Plan(
         count=asked.count,
         batch=asked.batch,

@@ -122,6 +122,7 @@ def new(
             path_name_of(name), transactional=transactional, **_chosen(settings)
         )
         _tell(made.report, f"made {made.path_name}", as_json=as_json)
+        _tell_ignored(settings)
 
 
 @queue.command(name="list")
@@ -233,6 +234,7 @@ def change(name: str, connection: Connection, *, as_json: bool, **settings: Any)
         found = find_queue(manager, name)
         found.change(**chosen)
         _tell(found.report, f"changed {found.path_name}", as_json=as_json)
+        _tell_ignored(settings)
 
 
 @queue.command()
@@ -291,6 +293,16 @@ def purge(name: str, connection: Connection, *, yes: bool, as_json: bool) -> Non
         click.echo(json.dumps({"purged": path, "messages": gone}))
     else:
         click.echo(f"removed {count(gone, 'message')} from {path}")
+
+
+def _tell_ignored(settings: dict[str, Any]) -> None:
+    """[MS-MQMQ] 2.3.1.6: of a private queue a base priority changes nothing, so that is said."""
+    if settings["base_priority"] is not None:
+        click.echo(
+            "merq: the base priority was ignored: public queues alone have one; see "
+            "base_priorities in the file of peers",
+            err=True,
+        )
 
 
 def _tell(report: QueueReport, words: str, *, as_json: bool) -> None:

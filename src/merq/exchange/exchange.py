@@ -37,7 +37,7 @@ class Exchange:
         engine.arrivals.forwards = self.settings.forwards
         engine.departures.in_doubt_s = self.settings.in_doubt_s
         engine.state.sends_insecure_nacks = self.settings.insecure_nacks
-        engine.state.sends_reports = self.settings.reports
+        engine.state.sends_reports = self.settings.trace_reports
         engine.state.known_places.update(self._board.peers.places)
         engine.state.recent.size = self.settings.history_size
         engine.state.recent.lifetime_s = self.settings.history_s

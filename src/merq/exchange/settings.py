@@ -24,7 +24,8 @@ class ExchangeSettings:
         history_s: [MS-MQQB] 3.1.2.8, note 47: for how long.
         insecure_nacks: [MS-MQQB] 3.1.1.3, note 28: whether strangers are told that a queue is not
             here.
-        reports: [MS-MQMQ] 2.2.20.8, note 23: whether report messages are sent about traced ones.
+        trace_reports: [MS-MQMQ] 2.2.20.8, note 23: whether report messages are sent about messages
+            that are traced.
         forwards: Whether messages for others are passed on.
         advertised_host: The name or address by which others reach this computer; empty: the
             address that a connection has here.
@@ -45,7 +46,7 @@ class ExchangeSettings:
     history_size: int = 10_000
     history_s: int = 1800
     insecure_nacks: bool = False
-    reports: bool = True
+    trace_reports: bool = True
     forwards: bool = False
     advertised_host: str = ""
     hardened: bool = False

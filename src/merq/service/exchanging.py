@@ -22,7 +22,16 @@ from merq.exchange import ExchangeSettings, Peer, Peers
 from merq.model.queue_settings import BASE_PRIORITY_MAX, BASE_PRIORITY_MIN
 from merq.net.linking import LinkingSettings
 from merq.protocol.binary.settings import MERQ_WINDOW, STANDARD_PORT, WINDOW, SessionSettings
-from merq.service.kinds import PORT_MAX, Address, Computer, Count, File, Seconds, Switch, Text
+from merq.service.kinds import (
+    PORT_MAX,
+    Address,
+    Count,
+    File,
+    ReachableHost,
+    Seconds,
+    Switch,
+    Text,
+)
 from merq.service.sections import DAY_S, check, setting
 
 PEERS_MAX: Final = 100_000
@@ -60,7 +69,7 @@ class ExchangeSection:
     )
     advertised_host: str | None = setting(
         None,
-        Computer(),
+        ReachableHost(),
         "The name or address by which other queue managers reach this one, behind NAT say: they "
         "are told it for administration and response queues that are named `.\\private$\\queue`.",
         otherwise="the address of the connection",
@@ -87,7 +96,7 @@ class ExchangeSection:
         meaning="Whether senders are told that a queue is not here or not theirs to send to, "
         "which tells strangers what there is (Windows: PermitInsecureNacks).",
     )
-    reports: bool = setting(
+    trace_reports: bool = setting(
         default=True,
         kind=Switch(),
         meaning="Whether report messages are sent about traced messages that come through here "
@@ -245,7 +254,7 @@ class ExchangeSection:
             history_size=self.history_size,
             history_s=int(self.history_s),
             insecure_nacks=self.insecure_nacks,
-            reports=self.reports,
+            trace_reports=self.trace_reports,
             forwards=self.forwards,
             advertised_host=self.advertised_host or "",
             hardened=self.hardened,

@@ -52,10 +52,14 @@ TEXT_LENGTH_MAX: Final = 4096
 DIGITS_MAX: Final = 20
 """No number has more digits."""
 
+HOST_LENGTH_MAX: Final = 253
+"""No host name is longer."""
+
 PORT_MAX: Final = 65535
 MODE_MAX: Final = 0o777
 
 _QUANTITY = re.compile(rf"([0-9]{{1,{DIGITS_MAX}}}(?:\.[0-9]{{1,{DIGITS_MAX}}})?)\s*([A-Za-z]*)")
+_HOST_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _WHOLE = re.compile(rf"[+-]?[0-9]{{1,{DIGITS_MAX}}}")
 _OCTAL = re.compile(r"(?:0o?)?[0-7]{3}")
 _SWITCHES = {"true": True, "yes": True, "on": True, "1": True}
@@ -143,6 +147,33 @@ class Computer(Text):
         if name == ".":
             raise WrongValue
         return name
+
+
+@dataclass(frozen=True, slots=True)
+class ReachableHost(Kind):
+    """A host name or an address by which others reach this computer."""
+
+    type_name: ClassVar[str] = "host"
+
+    @property
+    def form(self) -> str:
+        """What belongs there."""
+        return "a host name or an address that others reach, such as mq.example.org or 192.0.2.7,"
+
+    def read(self, written: object) -> object:
+        """The name, or the address in its usual spelling."""
+        if not isinstance(written, str) or not 0 < len(written) <= HOST_LENGTH_MAX:
+            raise WrongValue
+        try:
+            address = ip_address(written)
+        except ValueError:
+            labels = written.split(".")
+            if not all(map(_HOST_LABEL.fullmatch, labels)) or labels[-1].isdigit():
+                raise WrongValue from None
+            return written
+        if address.is_unspecified or address.is_multicast:
+            raise WrongValue
+        return str(address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from unit.exchange.exchange_world import GUIDS, ONE, PLAIN, TWO, changed, manage
 @pytest.mark.parametrize("is_on", [True, False])
 @pytest.mark.spec("MS-MQMQ note 23", "MS-MQQB 3.1.5.8.9", "MS-MQQB 3.1.7.1.7")
 def test_a_queue_manager_reports_on_traced_messages_only_if_it_is_to(is_on: bool) -> None:
-    sender = manager(ONE, changed(reports=is_on))
+    sender = manager(ONE, changed(trace_reports=is_on))
     known = Peer(name="m1", guid=GUIDS[ONE], host=ONE)
-    receiver = manager(TWO, changed(reports=is_on), peers=(known,))
+    receiver = manager(TWO, changed(trace_reports=is_on), peers=(known,))
     receiver.create("q")
     sender.create("other")
     number = sender.create("reports")
@@ -29,4 +29,4 @@ def test_a_queue_manager_reports_on_traced_messages_only_if_it_is_to(is_on: bool
 
 @pytest.mark.spec("MS-MQMQ note 23")
 def test_reports_are_sent_unless_they_are_switched_off() -> None:
-    assert ExchangeSettings().reports
+    assert ExchangeSettings().trace_reports

@@ -10,6 +10,7 @@ import merq
 from merq.exchange import ExchangeSettings
 from merq.protocol.binary.session import NULL_GUID
 from merq.protocol.binary.settings import SessionSettings
+from merq.service.kinds import ReachableHost, WrongValue
 from merq.service.settings import load_settings
 
 
@@ -40,7 +41,7 @@ def test_the_table_of_resend_times_is_made_of_four_settings() -> None:
         ("history_size", "500", 10_000, 500),
         ("history_s", "60 s", 1800, 60),
         ("insecure_nacks", "true", False, True),
-        ("reports", "false", True, False),
+        ("trace_reports", "false", True, False),
         ("hardened", "true", False, True),
         ("ping", "true", False, True),
         ("links_max", "9", 4096, 9),
@@ -89,3 +90,32 @@ def test_a_queue_manager_makes_its_guid_once_and_keeps_it(tmp_path: Path) -> Non
             guids.append(manager.guid)
     assert guids[0] == guids[1] != guids[2]
     assert NULL_GUID not in guids
+
+
+@pytest.mark.parametrize(
+    "host", ["mq.example.org", "alpha", "192.0.2.7", "2001:db8::7", "a-b.c_d.x1"]
+)
+def test_the_host_that_is_advertised_is_a_name_or_an_address(host: str) -> None:
+    assert ReachableHost().read(host) == host
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "999.1.1.1",
+        "127.0.7",
+        "0.0.0.0",  # noqa: S104 - it is refused
+        "::",
+        "a..b",
+        "-x",
+        "[::1]",
+        "a b",
+        "224.0.0.1",
+        "",
+        "x" * 254,
+        7,
+    ],
+)
+def test_what_nobody_can_reach_is_not_advertised(host: object) -> None:
+    with pytest.raises(WrongValue):
+        ReachableHost().read(host)
