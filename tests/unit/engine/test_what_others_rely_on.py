@@ -77,7 +77,7 @@ def test_what_follows_the_name_does_not_make_a_duplicate_another_message(world: 
 
 
 @pytest.mark.parametrize("target", [r"DIRECT=OS:.\private$\tx", REMOTE], ids=["here", "there"])
-@pytest.mark.spec("MS-MQMQ 2.2.20.1")
+@pytest.mark.spec("MS-MQMQ 2.2.19.1")
 def test_a_message_must_not_be_too_large_with_what_its_transaction_adds(
     world: World, target: str
 ) -> None:
