@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 
 from merq.engine.tracing import report_label
+from merq.errors import StoreError
 from merq.hresult import HResult
 from merq.model.names import PrivateName
-from merq.model.selecting import ByMessageId
+from merq.model.selecting import ByCorrelationId, ByMessageId
 from merq.wire.build import Outline, build_packet
 from merq.wire.headers import PACKET_SIZE_MAX
 from merq.wire.message import UserMessage
@@ -176,3 +177,26 @@ def test_a_report_names_each_month_and_each_day_as_the_document_does() -> None:
             label = report_label(view, int(when.timestamp()))
             weekday = days[when.weekday()]
             assert label.endswith(f" at 01:05:09 PM {weekday},{month} {day:02} 24")
+
+
+# By waiting.
+
+
+def test_whoever_waits_for_a_message_that_the_disk_has_lost_is_told_and_waits_no_longer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = world.create("q")
+    unlucky = world.receive(number, wait=True)
+    other = world.receive(number, wait=True)
+
+    def lost(position: int, size: int) -> tuple[int, bytes]:
+        raise StoreError(f"{size} bytes at {position} are gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.packets, "read", lost)
+        world.send(number, body=b"gone", recoverable=True)
+    assert world.code(unlucky) == HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
+    assert world.code(other) == HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
+    waiting = world.receive(number, ByCorrelationId(bytes(19) + b"x"), wait=True)
+    world.send(number, body=b"there", recoverable=True, correlation_id=bytes(19) + b"x")
+    assert world.body(waiting) == b"there"
