@@ -49,7 +49,7 @@ def _is_excluded(node: ast.AST) -> bool:
             return name in DECLARED or _is_alias(node)
         case ast.If(test=test):
             return _name(test) == "TYPE_CHECKING"
-        case ast.Call(func=func):
+        case ast.Call(func=func) | ast.Expr(value=ast.Call(func=func)):
             return _name(func) in TYPING
         case ast.keyword(arg=arg):
             return arg == "strict"  # zip says what it trusts in

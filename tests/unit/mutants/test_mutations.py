@@ -95,6 +95,7 @@ def test_a_branch_is_taken_always_and_never(tmp_path: Path) -> None:
         "if TYPE_CHECKING:\n    a()",
         "a = isinstance(b, int | str)",
         "a = cast('b', c)",
+        "assert_never(a)",
         "a = zip(b, c, strict=True)",
         "a = b",
         "return_value = None",
