@@ -17,7 +17,7 @@ from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.courses import Course, is_plain
 from merq.engine.departing import Departures
 from merq.engine.filling import Filler
-from merq.engine.incoming import SEQUENCES_MAX, Incoming, identity_of, pack_sequence
+from merq.engine.incoming import SEQUENCES_MAX, Incoming, Origin, identity_of, pack_sequence
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
 from merq.engine.state import State
@@ -203,9 +203,9 @@ class Arrivals:
             state.recent.add(source, identity, state.now)
             step.messages.append((source, identity))
         elif self._is_for_us(view):
-            incoming = self._sequence(change, arrival)
+            incoming = self._sequence(view)
             touched[incoming] = None
-            if not self._is_next(step, incoming, view):
+            if not self._is_next(step, incoming, arrival):
                 return
         if not self._is_for_us(view):
             self._forward(change, view)
@@ -230,27 +230,34 @@ class Arrivals:
         if incoming is not None and is_plain(view):
             self._course = Course(state, queue, incoming, view, arrival.address)
 
-    def _sequence(self, change: Change, arrival: Arrival) -> Incoming:
-        """The sequence of a message, and where its sender is."""
-        state, view = self._state, arrival.view
+    def _sequence(self, view: MessageView) -> Incoming:
+        """The sequence of a message."""
+        state = self._state
         key = state.sequences.key_of(view.packet[16:32], view.destination_type, view.destination)
         incoming = state.sequences.get(key)
         incoming.last_access = state.now
-        if view.destination_type == DIRECT and incoming.address != arrival.address:
-            state.sequences.place(incoming, arrival.address)
-            change.entries.append(records.sequence(pack_sequence(incoming, *incoming.settled)))
         return incoming
 
-    def _is_next(self, step: ArriveStep, incoming: Incoming, view: MessageView) -> bool:
+    def _is_next(self, step: ArriveStep, incoming: Incoming, arrival: Arrival) -> bool:
         """[MS-MQQB] 3.1.5.8.6: whether a message is the next of its sequence; it is taken, then."""
+        view = arrival.view
         sequence_id, number, previous = view.tx_place
+        is_direct = view.destination_type == DIRECT
+        source = view.packet[16:32]
+        origin = Origin(arrival.address, arrival.remote) if is_direct else Origin("", source)
         if not incoming.accepts(sequence_id, number, previous):
             incoming.rejects = min(incoming.rejects + 1, REJECTS_MAX)
             step.rejected[incoming] = None
-            if sequence_id < incoming.sequence_id:
-                incoming.stale = max(incoming.stale, (sequence_id, number))
+            if sequence_id == incoming.sequence_id:
+                incoming.origin = origin
+            elif arrived := self._state.sequences.arrived(incoming, sequence_id):
+                incoming.stale = max(incoming.stale, (sequence_id, min(number, arrived)))
+                incoming.stale_origin = origin
             return False
         incoming.rejects = 0
+        if sequence_id != incoming.sequence_id:
+            self._state.sequences.ended(incoming)
+        incoming.origin = origin
         if incoming not in step.sequences:
             step.sequences[incoming] = incoming.sequence_id, incoming.number
         incoming.sequence_id, incoming.number = sequence_id, number

@@ -26,13 +26,28 @@ HISTORY_LIFETIME_S: Final = 30 * 60
 SEQUENCES_MAX: Final = 1_000_000
 """Names and senders whose sequences are kept."""
 
+ENDED_MAX: Final = 100_000
+"""Earlier sequences of which it is remembered how far they came."""
+
 _KEYS_MAX: Final = 4096
 _SEQUENCE_1: Final = struct.Struct("<16sQIIH")
-_SEQUENCE: Final = struct.Struct("<16sQIIIH")
+_SEQUENCE: Final = struct.Struct("<16sQIII16sH")
 _ENTRY: Final = struct.Struct("<QI")
 _ORDINAL: Final = struct.Struct("<II")
 _LENGTH: Final = struct.Struct("<H")
 _NAME_AT: Final = 64
+
+
+class Origin(NamedTuple):
+    """Where the messages of a sequence came from, and where its acknowledgments go.
+
+    Attributes:
+        address: Of the sender, for messages with direct names; else empty.
+        remote: The GUID of the session's other end.
+    """
+
+    address: str
+    remote: bytes
 
 
 class SequenceKey(NamedTuple):
@@ -50,23 +65,26 @@ class Incoming:
         sequence_id: The sequence, 0 before the first message.
         number: The last message that was accepted, or decided on.
         settled: Both, as far as it is durable: what may be acknowledged.
-        stale: Sequence and number of a message that came of an earlier sequence, (0, 0) if none
-            did: its sender has forgotten that all of that arrived.
-        address: Where the sender was, for acknowledgments of direct names; else empty.
+        stale: Sequence and number of a message that came of an earlier sequence and is known to
+            have arrived, (0, 0) if none did: its sender has forgotten that.
+        origin: Where its messages came from. Acknowledgments of the sequence go nowhere else:
+            whoever only claims to be the sender would learn its identifier.
+        stale_origin: The same for what is stale.
         rejects: [MS-MQQB] 3.1.1.3.1: TxMessageRejectCount, messages that were not accepted since
             the last that was.
         last_access: When the last one came, in seconds since 1970.
     """
 
     __slots__ = (
-        "address",
         "key",
         "last_access",
         "number",
+        "origin",
         "rejects",
         "sequence_id",
         "settled",
         "stale",
+        "stale_origin",
     )
 
     def __init__(self, key: SequenceKey) -> None:
@@ -75,7 +93,7 @@ class Incoming:
         self.number = 0
         self.settled = (0, 0)
         self.stale = (0, 0)
-        self.address = ""
+        self.origin = self.stale_origin = Origin("", key.source)
         self.rejects = 0
         self.last_access = 0
 
@@ -89,11 +107,11 @@ class Incoming:
 class Sequences:
     """All sequences that come here."""
 
-    __slots__ = ("_addresses", "_by_key", "_names")
+    __slots__ = ("_by_key", "_ended", "_names")
 
     def __init__(self) -> None:
         self._by_key: dict[SequenceKey, Incoming] = {}
-        self._addresses: dict[bytes, str] = {}
+        self._ended: OrderedDict[tuple[SequenceKey, int], tuple[int, Origin]] = OrderedDict()
         self._names: dict[tuple[int, bytes], str] = {}
 
     def key_of(self, source: bytes, kind: int, name: bytes) -> SequenceKey:
@@ -119,15 +137,26 @@ class Sequences:
             found = self._by_key[key] = Incoming(key)
         return found
 
-    def place(self, incoming: Incoming, address: str) -> None:
-        """The sender of a sequence is at this address; empty if it is not known."""
-        incoming.address = address
-        if address:
-            self._addresses[incoming.key.source] = address
+    def ended(self, incoming: Incoming) -> None:
+        """Another sequence follows the one that was; it is remembered how far that came."""
+        if incoming.number:
+            known = incoming.number, incoming.origin
+            self._ended[incoming.key, incoming.sequence_id] = known
+            if len(self._ended) > ENDED_MAX:
+                self._ended.popitem(last=False)
 
-    def address_of(self, source: bytes) -> str:
-        """Where messages of a queue manager came from last; empty if that is not known."""
-        return self._addresses.get(source, "")
+    def arrived(self, incoming: Incoming, sequence_id: int) -> int:
+        """The last message that arrived of an earlier sequence; 0 if none is known to have."""
+        known = self._ended.get((incoming.key, sequence_id))
+        return 0 if known is None else known[0]
+
+    def origin_of(self, key: SequenceKey, sequence_id: int) -> Origin:
+        """Where a sequence came from; by the identifier of its sender if that is not known."""
+        incoming = self._by_key.get(key)
+        if incoming is not None and incoming.sequence_id == sequence_id:
+            return incoming.origin
+        known = self._ended.get((key, sequence_id))
+        return Origin("", key.source) if known is None else known[1]
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -140,6 +169,8 @@ class Sequences:
         """A message was accepted, as the log says."""
         found = self.get(key)
         if (sequence_id, number) > (found.sequence_id, found.number):
+            if sequence_id != found.sequence_id:
+                self.ended(found)
             found.sequence_id, found.number = sequence_id, number
             found.settled = (sequence_id, number)
 
@@ -164,30 +195,36 @@ def identity_of(packet: bytes | memoryview) -> int:
 
 def pack_sequence(incoming: Incoming, sequence_id: int, number: int) -> bytes:
     """A sequence as the log keeps it."""
-    address = incoming.address.encode("ascii", "replace")
+    address = incoming.origin.address.encode("ascii", "replace")
     head = _SEQUENCE.pack(
         incoming.key.source,
         sequence_id,
         number,
         incoming.last_access,
         incoming.rejects,
+        incoming.origin.remote,
         len(address),
     )
     return head + address + incoming.key.name.encode("utf-8", "surrogatepass")
 
 
 def unpack_sequence(data: bytes, sequences: Sequences, *, counts_rejects: bool = True) -> None:
-    """Takes what `pack_sequence` wrote; older logs do not count rejects."""
-    form = _SEQUENCE if counts_rejects else _SEQUENCE_1
-    source, sequence_id, number, last_access, *rejects, size = form.unpack_from(data)
+    """Takes what `pack_sequence` wrote; older logs do not count rejects, nor know the session."""
+    if counts_rejects:
+        form = _SEQUENCE
+        source, sequence_id, number, last_access, rejects, remote, size = form.unpack_from(data)
+    else:
+        form = _SEQUENCE_1
+        source, sequence_id, number, last_access, size = form.unpack_from(data)
+        rejects, remote = 0, source
     at = form.size
     name = data[at + size :].decode("utf-8", "surrogatepass")
     key = SequenceKey(source, name)
     sequences.learn(key, sequence_id, number)
     found = sequences.get(key)
-    sequences.place(found, data[at : at + size].decode("ascii"))
+    found.origin = Origin(data[at : at + size].decode("ascii"), remote)
     found.last_access = last_access
-    found.rejects = rejects[0] if rejects else 0
+    found.rejects = rejects
 
 
 class Recent:

@@ -14,7 +14,7 @@ from uuid import UUID
 from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveManyStep, RemoveStep
 from merq.engine.holdings import MEMORY
-from merq.engine.incoming import Incoming
+from merq.engine.incoming import Incoming, Origin
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
 from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue
@@ -383,7 +383,7 @@ def finally_told(
     ):
         return
     kind, name, source = view.destination_type, view.destination, view.packet[16:32]
-    incoming = state.sequences.find(state.sequences.key_of(source, kind, name))
+    key = state.sequences.key_of(source, kind, name)
     body = _FINAL_ACK.pack(
         view.tx_sequence_id,
         view.tx_sequence_number,
@@ -391,34 +391,36 @@ def finally_told(
         source,
         view.message_ordinal,
     )
-    address = incoming.address if incoming is not None and kind == DIRECT else ""
-    _tell_sender(state, change, source, address, body, reason)
+    origin = state.sequences.origin_of(key, view.tx_sequence_id)
+    _tell_sender(state, change, origin, body, reason)
 
 
 def order_told(state: State, change: Change, incoming: Incoming) -> None:
     """[MS-MQQB] 3.1.6.9: the sender learns how far its sequence has come.
 
-    A sequence begins when the one before it has arrived. Who sends of an earlier one again, because
-    its folder was restored, learns that it has.
+    Who sends of an earlier one again, because its folder was restored, learns how far that came.
     """
-    for sequence_id, number in (incoming.stale, incoming.settled):
+    places = (incoming.stale, incoming.stale_origin), (incoming.settled, incoming.origin)
+    for (sequence_id, number), origin in places:
         if number:
             body = _ORDER_ACK.pack(sequence_id, number, number - 1)
-            reason = MessageClass.MQMSG_CLASS_ORDER_ACK
-            _tell_sender(state, change, incoming.key.source, incoming.address, body, reason)
+            _tell_sender(state, change, origin, body, MessageClass.MQMSG_CLASS_ORDER_ACK)
     incoming.stale = (0, 0)
 
 
-def _tell_sender(
-    state: State, change: Change, source: bytes, address: str, body: bytes, reason: int
-) -> None:
+def _tell_sender(state: State, change: Change, origin: Origin, body: bytes, reason: int) -> None:
     """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue.
 
-    It waits by the sender's identifier, for several may be behind one address. What it says is the
-    address if that is known, unless it is a neighbour on this computer.
+    One that names an address waits by that and by the identifier of the session, for several may
+    be behind one address, and anybody may claim an identifier.
     """
-    name = PrivateName(computer=UUID(bytes_le=source), number=ORDER_QUEUE_NUMBER)
-    is_direct = address and address not in state.aliases
+    address, remote = origin
+    name: FormatName = PrivateName(computer=UUID(bytes_le=remote), number=ORDER_QUEUE_NUMBER)
+    destination = name
+    if address and address not in state.aliases:
+        # Otherwise it is a neighbour on this computer, which its session leads to.
+        destination = order_queue_at(address)
+        name = order_queue_at(address, UUID(bytes_le=remote))
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.transfer is None:
         return  # somebody says that this queue manager was the sender
@@ -428,7 +430,7 @@ def _tell_sender(
             source_queue_manager=state.source,
             message_ordinal=state.numbers.ordinal(change),
             sent_time=state.now,
-            destination=_destination(order_queue_at(address) if is_direct else name),
+            destination=_destination(destination),
             priority=0,
             message_class=reason,
             recoverable=not is_order_ack,
@@ -440,9 +442,13 @@ def _tell_sender(
 
 
 @lru_cache(maxsize=1024)
-def order_queue_at(address: str) -> DirectName:
-    """[MS-MQQB] 2.2.4: the order queue of whoever is at this address."""
-    return parse_direct_name(f"TCP:{address}\\private$\\order_queue$")
+def order_queue_at(address: str, remote: UUID | None = None) -> DirectName:
+    """[MS-MQQB] 2.2.4: the order queue of who is at this address.
+
+    Of a certain queue manager there it is called like a subqueue, in our own lists alone.
+    """
+    part = "" if remote is None else f";{remote.hex}"
+    return parse_direct_name(f"TCP:{address}\\private$\\order_queue${part}")
 
 
 def _destination(name: FormatName) -> Destination:

@@ -176,7 +176,8 @@ class Transactions:
             match operation:
                 case Sending():
                     run = _run(operations, at)
-                    where = _Where(transaction.number, count, count + len(run) == len(sends))
+                    is_end = count + len(run) == len(sends)
+                    where = _Where(transaction.number, sends[0].ordinal, count, is_end)
                     self._send(change, run, where, lifetime)
                     count += len(run)
                     at += len(run) - 1
@@ -299,7 +300,7 @@ class Transactions:
             sequence_id=sequence_id,
             sequence_number=number,
             previous_sequence_number=number - 1,
-            identifier=where.transaction & IDENTIFIER_MASK,
+            identifier=where.first_ordinal & IDENTIFIER_MASK,
             is_first=not where.before,
         )
         return transaction_headers(first, finals, is_last=where.is_end)
@@ -348,11 +349,14 @@ class _Where(NamedTuple):
 
     Attributes:
         transaction: Its number.
+        first_ordinal: [MS-MQMQ] 2.2.20.5: of the first message that it sends, by which others know
+            the transaction. Ordinals are not given again, not after a restart either.
         before: How many messages are sent before them.
         is_end: None is sent after them.
     """
 
     transaction: int
+    first_ordinal: int
     before: int
     is_end: bool
 

@@ -8,7 +8,7 @@ from merq.engine.queue import Queue
 from merq.engine.transfer import Attempt, Transfer
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, is_order_queue
-from merq.model.names import FormatName, PrivateName, parse_format_name
+from merq.model.names import DirectName, FormatName, parse_format_name
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 
@@ -24,7 +24,7 @@ class Line:
         is_secure: Its messages go inside of TLS only.
         host: What the other side is called.
         is_order_queue: It leads to an order queue: what it carries are acknowledgments end to end.
-        order_queue_of: Whose order queue that is, if it goes by identifier; else null.
+        order_queue_of: Who must be at the address of an order queue; null if nobody in particular.
         asking: The host whose addresses are being looked up.
         retry_at: When to try again to connect.
         resend_at: When transactional messages are to be sent again.
@@ -59,8 +59,8 @@ class Line:
         self.name: FormatName = name  # type: ignore[assignment] # each destination has its own
         self.is_order_queue = is_order_queue(self.name)
         self.order_queue_of = NULL_GUID
-        if self.is_order_queue and isinstance(name, PrivateName):
-            self.order_queue_of = name.computer
+        if self.is_order_queue and isinstance(name, DirectName) and name.subqueue:
+            self.order_queue_of = UUID(hex=name.subqueue)
         self.link: Link | None = None
         self.hops: list[str] = []
         self.guid: UUID = NULL_GUID

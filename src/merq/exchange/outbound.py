@@ -5,6 +5,7 @@ Queues whose messages go to the same address share a connection, be it one that 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -18,7 +19,6 @@ from merq.exchange.switchboard import Switchboard
 from merq.hresult import HResult
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
-from merq.wire.acks import routed
 from merq.wire.queues import PUBLIC
 
 _UNREACHABLE: Final = int(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE)
@@ -89,8 +89,6 @@ class Outbound:
         line.was_held = is_held
         if is_held or not self._was_active or not line.has_waiting:
             return
-        if self._has_nearer_way(line):
-            self._leave(line)
         link = line.link
         if link is not None:
             if link.is_open:
@@ -101,17 +99,6 @@ class Outbound:
             self._find_way(line, now)
 
     # The way.
-
-    def _has_nearer_way(self, line: Line) -> bool:
-        """Whether acknowledgments go through a hop although their receiver is known to be nearer.
-
-        It takes those of messages with direct names from us alone.
-        """
-        sender, link = line.order_queue_of, line.link
-        if sender == NULL_GUID or link is None or link.remote_guid in (NULL_GUID, sender):
-            return False
-        found = self._route(line)
-        return found is not None and found.guid == sender
 
     def _leave(self, line: Line) -> None:
         """A queue leaves its connection; what was under way from it waits again."""
@@ -144,18 +131,12 @@ class Outbound:
             self._ask(line, found)
 
     def _route(self, line: Line) -> Route | None:
-        """[MS-MQQB] 3.1.7.4: where to connect; None if that is not known.
-
-        Acknowledgments end to end of messages with direct names go to where those came from: no
-        hop passes them on, and a session of somebody else who claims the same identifier does not
-        lead them astray.
-        """
-        peers, sender = self._board.peers, line.order_queue_of
-        if sender != NULL_GUID:
-            address = self._state.sequences.address_of(sender.bytes_le)
-            if address and address not in self._state.aliases:
-                return Route(address, sender, sender, peers.is_secure(address))
-        return route(line.name, peers, self._places())
+        """[MS-MQQB] 3.1.7.4: where to connect; None if that is not known."""
+        found = route(line.name, self._board.peers, self._places())
+        if found is not None and line.order_queue_of != NULL_GUID:
+            # Only who sent the messages from that address gets their acknowledgments.
+            found = replace(found, guid=line.order_queue_of)
+        return found
 
     def _places(self) -> dict[UUID, UUID]:
         """Which queue manager has which public queue; the settings know better."""
@@ -195,7 +176,10 @@ class Outbound:
         packet = None if place is None else self._state.readable(place)
         asker = None if packet is None else notices.asked_by(packet, self._state.source)
         found = None if asker is None else self._board.peers.find(asker)
-        return [found.host] if found is not None and is_address(found.host) else []
+        if found is None or asker is None or not is_address(found.host):
+            return []
+        line.guid = asker  # others may be behind the same address
+        return [found.host]
 
     def _reach(self, line: Line, addresses: list[str], now: float) -> None:
         """[MS-MQQB] 3.1.5.2: through a session that there is, or a new one."""
@@ -334,9 +318,11 @@ class Outbound:
         session = link.session
         assert session is not None, "an open link has one"
         remote = link.remote_guid.bytes_le
+        if line.is_detour:
+            most = 1  # the next may be for somebody else
         going = self._engine.departures.next(queue, most, BATCH_BYTES, remote, turn.last_lane)
         if line.is_detour and any(
-            notices.asked_by(packet, self._state.source) is None for _, packet, *_ in going
+            notices.asked_by(packet, self._state.source) != line.guid for _, packet, *_ in going
         ):
             # Whoever says that a name is its own gets nothing that was not for it alone.
             self._leave(line)
@@ -352,8 +338,6 @@ class Outbound:
             packet = waiting
             if is_routed and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
-            if line.order_queue_of not in (NULL_GUID, link.remote_guid):
-                packet = routed(packet, line.order_queue_of)
             if packet[61] & 0xE0 or packet[62] & 0x87:  # AQ, RQ or MQ
                 packet = spelling.for_others(self._state, packet, host)
             if is_ordered:

@@ -127,9 +127,10 @@ def is_order_queue(name: FormatName) -> bool:
     """[MS-MQQB] 2.2.4: whether a name is that of a queue manager's order queue."""
     if isinstance(name, PrivateName):
         return name.number == ORDER_QUEUE_ID
-    return isinstance(name, DirectName) and name.without_prefix().casefold().endswith(
-        ORDER_QUEUE_PATH
-    )
+    if not isinstance(name, DirectName):
+        return False
+    path = name.without_prefix().casefold().partition(";")[0]
+    return path.endswith(ORDER_QUEUE_PATH)
 
 
 def is_ours(name: FormatName) -> bool:

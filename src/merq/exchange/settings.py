@@ -52,5 +52,5 @@ class ExchangeSettings:
     hardened: bool = False
     ping: bool = False
     links_max: int = 4096
-    links_per_peer_max: int = 64
+    links_per_peer_max: int = 512
     outbox_high_bytes: int = 4 << 20

@@ -121,7 +121,7 @@ def _sequence(state: State, incoming: Incoming) -> SequenceReport:
         number=number,
         last_access=incoming.last_access,
         rejects=incoming.rejects,
-        address=incoming.address,
+        address=incoming.origin.address,
     )
 
 

@@ -113,7 +113,7 @@ class ExchangeSection:
     )
     links_max: int = setting(4096, Count(1, 1 << 20), "Connections at a time, both ways.")
     links_per_peer_max: int = setting(
-        64, Count(1, 1 << 20), "Connections at a time that one address may have made."
+        512, Count(1, 1 << 20), "Connections at a time that one address may have made."
     )
     connect_s: float = setting(
         20.0, Seconds(0.1, 3600), "How long a connection may take to be made."

@@ -6,7 +6,7 @@ class ([MS-MQQB] 3.1.5.1.1), with a body of 36 bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
@@ -117,23 +117,6 @@ def final_ack(envelope: AckEnvelope, body: FinalAckBody, message_class: int) -> 
         )
     message = _message(envelope, body, message_class, RECOVERABLE)
     return FinalAck(message=message, body=body)
-
-
-def routed(packet: bytes, queue_manager: UUID) -> bytes:
-    """[MS-MQQB] 2.2.4, 2.2.5: an acknowledgment with a name that routing servers pass on.
-
-    A direct name leads to whoever gets it. Between it and the queue manager that the
-    acknowledgment is for, there is another one.
-    """
-    message = UserMessage.parse(packet)
-    user = message.user_header
-    if not isinstance(user.destination_queue, DirectQueueFormatName):
-        return packet
-    flags = replace(user.fields.flags, destination_queue_type=PRIVATE_ON_DESTINATION)
-    fields = replace(user.fields, queue_manager_address=queue_manager, flags=flags)
-    queue = PrivateQueueFormatNameId(private_queue_identifier=ORDER_QUEUE_ID)
-    header = replace(user, fields=fields, destination_queue=queue)
-    return replace(message, user_header=header).measured().pack()
 
 
 def recognise(message: UserMessage, reader: Reader) -> UserMessage | OrderAck | FinalAck:

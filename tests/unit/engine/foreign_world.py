@@ -22,7 +22,7 @@ RECEIVER = THERE.bytes_le
 
 ADMIN = r"TCP:10.0.0.9\private$\admin"
 SEQUENCE = 5 << 32 | 1
-ORDER_QUEUE = rf"PRIVATE={THERE}\00000004"
+ORDER_QUEUE = rf"DIRECT=TCP:10.0.0.9\PRIVATE$\order_queue$;{THERE.hex}"
 REMOTE = r"DIRECT=TCP:10.0.0.9\private$\orders"
 
 

@@ -248,7 +248,7 @@ def test_sequences_go_on_after_a_restart(world: World, checkpoint: bool) -> None
     sequence(world, (1, 0), (2, 1), (3, 2), (4, 3))
     assert world.bodies(number) == [b"3", b"4"]
     (incoming,) = world.engine.state.sequences.all()
-    assert incoming.address == ADDRESS
+    assert incoming.origin.address == ADDRESS
     assert incoming.key.source == THERE.bytes_le
 
 

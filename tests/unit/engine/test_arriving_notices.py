@@ -32,7 +32,6 @@ from merq.wire.queues import PrivateQueueFormatNameId
 from merq.wire.view import MessageView
 from unit.engine.engine_world import GUID, START, World
 from unit.engine.foreign_world import (
-    ADDRESS,
     ADMIN,
     ELSEWHERE,
     ORDER_QUEUE,
@@ -472,7 +471,7 @@ def test_of_a_sequence_of_which_nothing_was_accepted_nothing_is_said(queues: Wor
     change = Change()
     order_told(queues.engine.state, change, incoming)
     assert change.steps == []
-    assert (incoming.settled, incoming.address) == ((0, 0), ADDRESS)
+    assert (incoming.settled, incoming.origin.address) == ((0, 0), "")
 
 
 @pytest.mark.spec("MS-MQQB 3.1.6.9", "MS-MQQB 3.1.5.8.6")

@@ -78,6 +78,7 @@ class Office:
 
     def __init__(self) -> None:
         self.world = World()
+        self.identifiers: dict[int, int] = {}
         self.numbers = {name: self.world.create(name, transactional=True) for name in LOCALS}
         self.source = self.world.create("source", transactional=True, journaling=True)
         self.world.create("own", transactional=True)
@@ -197,7 +198,9 @@ class Office:
             flags = header.fields.flags
             assert flags.first_message == (row == order[0])
             assert flags.last_message == (row == order[-1])
-            assert flags.identifier == transaction
+            identifier = self.identifiers.setdefault(transaction, flags.identifier)
+            assert flags.identifier == identifier, "all messages of a transaction have it"
+            assert len(set(self.identifiers.values())) == len(self.identifiers)
             assert flags.final_ack_required == (act.is_remote and act.journaling != "")
             number = first + at if act.is_remote else order.index(row) + 1
             assert view.tx_place[1:] == (number, number - 1)

@@ -158,7 +158,7 @@ def seen(world: World) -> object:
             (each.sequence_id, each.number),
             each.settled,
             each.stale,
-            each.address,
+            each.origin.address,
             each.rejects,
             each.last_access,
         )

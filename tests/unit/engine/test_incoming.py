@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from merq.engine.incoming import (
     Incoming,
+    Origin,
     Recent,
     SequenceKey,
     Sequences,
@@ -109,13 +110,13 @@ def test_a_sequence_is_read_as_it_was_written(
     name: str, place: tuple[int, int], address: str
 ) -> None:
     incoming = Incoming(SequenceKey(ONE, name))
-    incoming.address, incoming.last_access = address, 77
+    incoming.origin, incoming.last_access = Origin(address, bytes(range(16))), 77
     sequences = Sequences()
     unpack_sequence(pack_sequence(incoming, *place), sequences)
     found = sequences.find(incoming.key)
     assert found is not None
     assert (found.sequence_id, found.number) == found.settled == place
-    assert (found.address, found.last_access) == (address, 77)
+    assert (found.origin, found.last_access) == (incoming.origin, 77)
 
 
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1")

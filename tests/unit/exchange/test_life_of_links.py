@@ -155,7 +155,7 @@ def test_messages_are_counted_from_the_last_order_ack_on() -> None:
 def test_the_limits_that_are_documented_are_the_defaults() -> None:
     settings = ExchangeSettings()
     assert (settings.forwards, settings.hardened, settings.ping) == (False, False, False)
-    assert (settings.links_max, settings.links_per_peer_max) == (4096, 64)
+    assert (settings.links_max, settings.links_per_peer_max) == (4096, 512)
     assert (settings.order_ack_every, settings.outbox_high_bytes) == (1000, 4 << 20)
     assert settings.in_doubt_s == 6 * 3600
     assert settings.session.unhandled_bytes_max == 16 << 20

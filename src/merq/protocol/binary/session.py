@@ -374,6 +374,9 @@ class Session(Generic[_T]):
         self, header: SessionHeaderFields, now: float, *, is_recoverable: bool | None = None
     ) -> None:
         """[MS-MQQB] 3.1.5.5: what the other side has of ours, and what it thinks that it sent."""
+        if not header.window:
+            self.close("a SessionHeader has a window of 0, expected 1 or more")
+            return
         try:
             self.acknowledged += self._sent.acknowledged(header)
         except WireError as wrong:
