@@ -6,12 +6,25 @@ import pytest
 
 from kit.exchange import Manager, Town
 from merq.engine.limits import Limits
+from merq.exchange import Peer
+from merq.model.queue import OutgoingState
 from merq.wire.stream import PacketSplitter
 from merq.wire.view import MessageView
-from unit.exchange.exchange_world import ONE, ORDERED, PLAIN, THREE, TWO, changed, manager, pair
+from unit.exchange.exchange_world import (
+    GUIDS,
+    ONE,
+    ORDERED,
+    PLAIN,
+    THREE,
+    TWO,
+    changed,
+    manager,
+    pair,
+)
 
 OTHER = r"DIRECT=TCP:10.0.0.2\private$\other"
 BY_NAME = r"DIRECT=OS:there\private$\q"
+BACK = r"DIRECT=TCP:10.0.0.1\private$\q"
 
 
 def on_the_wire(sender: Manager, now: float) -> list[str]:
@@ -104,3 +117,35 @@ def test_each_entry_of_the_history_names_the_address_that_was_tried_and_why_it_f
     last = sender.transfer(BY_NAME).history[-1]
     assert (last.status, last.addresses) == ("ConnectionNotReady", (TWO,))
     assert last.text in {"the wire was cut", "the other side has closed the connection"}
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.2")
+def test_a_session_that_is_open_is_used_rather_than_one_that_is_being_made() -> None:
+    elsewhere = Peer(name="three", guid=GUIDS[THREE], host=ONE)
+    sender, receiver = manager(ONE), manager(TWO, peers=(elsewhere,))
+    town = Town(sender, receiver)
+    assert (sender.create("q"), receiver.create("q")) == (0x10, 0x10)
+    sender.send(PLAIN, b"a")
+    town.run()
+    town.deaf.add(ONE)
+    receiver.send(f"PRIVATE={GUIDS[THREE]}\\00000010", b"for somebody else at that address")
+    town.run()
+    assert [link.is_open for link in receiver.exchange.links] == [True, False]
+    town.deaf.clear()
+    receiver.send(BACK, b"b")
+    receiver.turn(town.now)
+    assert receiver.outgoing(BACK).state is OutgoingState.CONNECTED
+    assert receiver.history(BACK) == ["Established"]
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.5.10")
+def test_whoever_connects_and_says_nothing_does_not_hide_a_session_that_is_open() -> None:
+    town, sender, receiver = pair()
+    assert sender.create("q") == 0x10
+    assert receiver.exchange.accepted(ONE, town.now) is not None
+    sender.send(PLAIN, b"a")
+    town.run()
+    receiver.send(BACK, b"b")
+    town.run()
+    assert sender.bodies(0x10) == [b"b"]
+    assert town.dialled == [TWO], "the session that was there is used"
