@@ -466,7 +466,7 @@ class Departures:
         self._last_tick = now
         if skipped > SKIPPED_S:
             self._doubtful = [(until + skipped, queue, one) for until, queue, one in self._doubtful]
-        found = []
+        found: dict[tuple[int, int], tuple[Queue, Place]] = {}
         while self._doubtful and self._doubtful[0][0] < now:
             _, number, lookup_id = heappop(self._doubtful)
             self._doubted.discard((number, lookup_id))
@@ -483,5 +483,5 @@ class Departures:
                 heappush(self._doubtful, (now + UNDER_WAY_S, number, lookup_id))
                 continue
             transfer.awaiting_final.discard(lookup_id)
-            found.append((queue, place))
-        return found
+            found[number, lookup_id] = (queue, place)
+        return list(found.values())

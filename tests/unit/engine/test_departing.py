@@ -490,6 +490,27 @@ def test_what_nobody_says_anything_about_is_given_up_in_the_end(world: World) ->
     assert world.engine.departures.next_deadline() is None
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.1.2", "MS-MQQB 3.1.6.5", "E101")
+def test_what_is_given_up_for_two_reasons_in_one_tick_leaves_once(world: World) -> None:
+    world.engine.departures.in_doubt_s = 100
+    commit(world, b"in time")
+    commit(world, b"late", time_to_reach_queue=5, negative_journaling=True)
+    commit(world, b"behind it")
+    queue = outgoing(world)
+    sequence = MessageView(depart(world)[0].packet).tx_sequence_id
+    arrive(world, order_ack(sequence, 1))
+    world.tick(6)
+    world.engine.departures.resend(queue)
+    assert bodies(depart(world)) == [b"late", b"behind it"]
+    arrive(world, order_ack(sequence, 1, ordinal=901))
+    world.tick(100)  # the time of doubt ends with the next second
+    world.engine.departures.resend(queue)
+    world.tick(1)
+    assert left(world) == [b"behind it"]
+    assert world.bodies(world.find(DEAD_XACT)) == [b"late"]
+    assert bodies(depart(world)) == [b"behind it"]
+
+
 @pytest.mark.spec("MS-MQQB 3.1.7.1.2")
 def test_what_is_on_its_way_just_then_is_looked_at_again_later(world: World) -> None:
     world.engine.departures.in_doubt_s = 100
