@@ -1,0 +1,94 @@
+"""What somebody gets who claims another's identifier, or sends what no peer should."""
+
+from __future__ import annotations
+
+from struct import pack
+from uuid import UUID
+
+import pytest
+
+from kit.exchange import START, Town
+from kit.raw_sessions import RawSession
+from merq.wire.build import Outline, TransactionPlace, build_packet
+from merq.wire.view import MessageView
+from unit.exchange.exchange_world import GUIDS, ONE, ORDERED, PLAIN, THREE, TWO, TX, manager, pair
+from unit.exchange.letter_messages import OTHER, incoming, session_ack
+
+ONE_GUID = GUIDS[ONE]
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.17", "MS-MQQB 3.1.6.9", "E63")
+def test_who_claims_a_senders_identifier_first_never_learns_its_sequence() -> None:
+    town, sender, receiver = pair()
+    liar = RawSession.connect(receiver, THREE, ONE_GUID, town.now).establish(town.now)
+    liar.say(incoming("other", b"lie", source=ONE_GUID, number=1), town.now)
+    town.wait(1.0)
+    sender.commit(ORDERED, b"a")
+    town.wait(1.0)
+    liar.settle(town.now)
+    told = {MessageView(each).body[:8] for each in liar.messages()}
+    assert told <= {pack("<Q", 7 << 32 | 1)}, "it hears of its own sequence alone"
+    assert receiver.bodies(TX) == [b"a"]
+    assert sender.waiting(ORDERED) == [], "and the sender of its own"
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.8.6", "E78")
+def test_what_a_liar_has_made_stale_is_not_acknowledged_and_stays_with_its_sender() -> None:
+    town, sender, receiver = pair()
+    liar = RawSession.connect(receiver, THREE, ONE_GUID, town.now).establish(town.now)
+    place = TransactionPlace(
+        sequence_id=2**64 - 1, sequence_number=2**32 - 1, previous_sequence_number=0
+    )
+    lie = Outline(
+        source_queue_manager=ONE_GUID.bytes_le,
+        destination=ORDERED.removeprefix("DIRECT="),
+        sent_time=START,
+        message_ordinal=99,
+        body=b"lie",
+        recoverable=True,
+        transaction=place,
+    )
+    liar.say(build_packet(lie), town.now)
+    sender.commit(ORDERED, b"a", b"b")
+    town.wait(5.0)
+    assert receiver.bodies(TX) == [b"lie"]
+    assert sender.waiting(ORDERED) == [b"a", b"b"], "nothing is lost without a word"
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.17")
+def test_a_flood_of_invented_senders_makes_one_queue_of_acknowledgments() -> None:
+    receiver = manager(TWO)
+    flood = RawSession.connect(receiver, THREE, OTHER).establish()
+    for number in range(200):
+        source = UUID(int=0xF0000 + number)
+        flood.say(incoming("nowhere", b"x", source=source, number=1, ordinal=number + 1))
+    names = [each.properties.path_name for each in receiver.host.engine.outgoing_queues()]
+    assert names == [rf"DIRECT=TCP:{THREE}\PRIVATE$\order_queue$;{OTHER.hex}"]
+
+
+@pytest.mark.spec("MS-MQMQ 2.2.20.4", "MS-MQQB 2.2.6")
+def test_a_window_of_zero_closes_the_session() -> None:
+    one = manager(ONE)
+    one.send(PLAIN, b"a")
+    session = RawSession.accept(one, OTHER)
+    packet = bytearray(session_ack(1))
+    packet[32:34] = b"\0\0"
+    session.say(bytes(packet))
+    assert "a window of 0" in session.link.closing
+
+
+@pytest.mark.spec("MS-MQMQ 2.2.20.5")
+def test_transactions_have_other_identifiers_after_a_restart() -> None:
+    town = Town(manager(ONE))
+    (sender,) = town.managers.values()
+    found = []
+    for _ in range(3):
+        sender.commit(ORDERED, b"a")
+        sender.commit(ORDERED, b"b")
+        sender.turn(0.0)
+        town.restart(sender)
+    for view in sender.messages(sender.outgoing(ORDERED).number):
+        header = view.decode().transaction_header
+        assert header is not None
+        found.append(header.fields.flags.identifier)
+    assert len(set(found)) == 6
