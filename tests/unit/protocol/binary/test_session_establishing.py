@@ -127,6 +127,7 @@ def test_a_request_for_this_queue_manager_or_for_any_is_granted(
 
 @pytest.mark.spec("MS-MQQB 3.1.5.3.1")
 @pytest.mark.spec("MS-MQQB 3.1.5.3.1#CS")
+@pytest.mark.spec("E85")
 def test_a_request_for_another_queue_manager_is_refused_and_the_session_ends() -> None:
     session = acceptor()
     session.receive_data(establish(server=STRANGER), 0.0)
