@@ -67,8 +67,8 @@ def test_copies_of_one_message_for_two_queues_by_number_are_no_duplicates(world:
 def test_what_follows_the_name_does_not_make_a_duplicate_another_message(world: World) -> None:
     number = world.create("one")
     name = PrivateName(computer=GUID, number=number)
-    first = foreign(name, 5, body=b"a", label="x" * 30)
-    again = foreign(name, 5, body=b"b", label="y" * 30)
+    first = foreign(name, 5, body=b"a", label="x")
+    again = foreign(name, 5, body=b"b", label="y" * 30, correlation_id=b"z" * 20)
     arrive(world, first)
     arrive(world, again)
     assert world.bodies(number) == [b"a"]
