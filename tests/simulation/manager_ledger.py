@@ -223,7 +223,9 @@ class Ledger:
         is_over = not kept and expiry_in(packet, kind) < self.now
         if is_over and (doing.what in ("tick", "start") or (queue, lookup_id) in self.overdue):
             return "expired"
-        if (doing.what == "purge" and doing.queue == queue) or (doing.what == "start" and purged):
+        if (doing.what == "purge" and doing.queue == queue) or (
+            doing.what in ("start", "tick") and purged
+        ):
             doing.frame = seen.frame.sequence
             return "purged"
         if doing.what == "end_receive" and doing.lookup_id == lookup_id:

@@ -10,7 +10,7 @@ from merq.engine import notices, records
 from merq.engine.changes import Answer, Change, DropStep
 from merq.engine.positions import AVAILABLE, PURGE_PENDING
 from merq.engine.purging import lose_all, plan_purge
-from merq.engine.queue import Queue
+from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.readers import Readers
 from merq.engine.state import State
 from merq.engine.work import Phase
@@ -99,6 +99,21 @@ class Administration:
                 change.steps.append(DropStep(queue))
         if change.steps:
             self._state.submit(change)
+
+    def purge_unpurged(self) -> None:
+        """What was purged while somebody had it, and could not leave then, leaves now."""
+        waiting, self._state.unpurged = self._state.unpurged, []
+        for queue, lookup_id in waiting:
+            place = queue.positions.get(lookup_id)
+            if place is None or queue.closing or place.state != PURGE_PENDING:
+                continue
+            if lookup_id in queue.held or lookup_id in self._state.leaving(queue):
+                continue
+            if not queue.notes.get(lookup_id, NO_NOTE).purged:
+                self._state.unpurged.append((queue, lookup_id))  # that it was is not durable yet
+                continue
+            queue.positions.set_state(lookup_id, AVAILABLE)
+            self._purge_rest(queue, [lookup_id])
 
     def _purge_rest(self, queue: Queue, purged: list[int]) -> None:
         change = Change()

@@ -436,6 +436,8 @@ class QueueManager:
                 state.submit(change)
             due = state.expiries.next()
         self.stages.sweep()
+        if state.unpurged:
+            self.administration.purge_unpurged()
         self.departures.unblock()
         given_up = self.departures.given_up(now)
         if given_up:

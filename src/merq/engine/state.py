@@ -71,6 +71,7 @@ class State(Holdings):
         self._pending: deque[Change] = deque()
         self._coming: dict[int, _Coming] = {}
         self._durable = 0
+        self.unpurged: list[tuple[Queue, int]] = []
 
     # Numbers.
 
@@ -263,9 +264,10 @@ class State(Holdings):
                 queue.transfer.strays.update(plain)  # as in `_stay`
 
     def _stay(self, queue: Queue, lookup_id: int) -> None:
-        """A message does not leave; what was purged goes at the next start, and to nobody."""
+        """A message does not leave; what was purged goes to nobody, and leaves with a tick."""
         if self._is_marked(queue, lookup_id):
             queue.positions.set_state(lookup_id, PURGE_PENDING)
+            self.unpurged.append((queue, lookup_id))
         elif lookup_id in queue.held:
             queue.held[lookup_id] = HELD
             queue.positions.set_state(lookup_id, LOCKED)
