@@ -308,6 +308,10 @@ ORDER_QUEUE_NUMBER: Final = 4
 
 ORDER_ACK_LABEL: Final = "QM Ordering Ack"
 
+SENDERS_PER_ADDRESS_MAX: Final = 8
+"""Senders at one address whose acknowledgments wait apart; whoever connects under ever new
+identifiers would make ever new queues."""
+
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
 
@@ -420,7 +424,7 @@ def _tell_sender(state: State, change: Change, origin: Origin, body: bytes, reas
     if address and address not in state.aliases:
         # Otherwise it is a neighbour on this computer, which its session leads to.
         destination = order_queue_at(address)
-        name = order_queue_at(address, UUID(bytes_le=remote))
+        name = _own_order_queue(state, address, UUID(bytes_le=remote))
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.transfer is None:
         return  # somebody says that this queue manager was the sender
@@ -439,6 +443,19 @@ def _tell_sender(state: State, change: Change, origin: Origin, body: bytes, reas
         )
     )
     put(state, change, target, MessageView(packet))
+
+
+def _own_order_queue(state: State, address: str, remote: UUID) -> DirectName:
+    """The queue for one sender at an address; beyond a number of them, all share one."""
+    name = order_queue_at(address, remote)
+    text = str(name)
+    if state.find_outgoing(text) is not None or state.coming(text) is not None:
+        return name
+    shared = order_queue_at(address)
+    start = f"{shared};".lower()
+    names = (each.properties.path_name.lower() for each in state.queues.values())
+    count = sum(each.startswith(start) for each in names)
+    return name if count < SENDERS_PER_ADDRESS_MAX else shared
 
 
 @lru_cache(maxsize=1024)

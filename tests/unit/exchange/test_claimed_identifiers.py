@@ -9,6 +9,7 @@ import pytest
 
 from kit.exchange import START, Town
 from kit.raw_sessions import RawSession
+from merq.engine.notices import SENDERS_PER_ADDRESS_MAX
 from merq.wire.build import Outline, TransactionPlace, build_packet
 from merq.wire.view import MessageView
 from unit.exchange.exchange_world import GUIDS, ONE, ORDERED, PLAIN, THREE, TWO, TX, manager, pair
@@ -92,3 +93,15 @@ def test_transactions_have_other_identifiers_after_a_restart() -> None:
         assert header is not None
         found.append(header.fields.flags.identifier)
     assert len(set(found)) == 6
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.17")
+def test_ever_new_identifiers_at_one_address_do_not_make_ever_new_queues() -> None:
+    receiver = manager(TWO)
+    for number in range(60):
+        guid = UUID(int=0xE0000 + number)
+        session = RawSession.connect(receiver, THREE, guid).establish()
+        session.say(incoming("nowhere", b"x", source=guid, number=1, ordinal=number + 1))
+        session.hang_up()
+    queues = receiver.host.engine.outgoing_queues()
+    assert len(queues) == SENDERS_PER_ADDRESS_MAX + 1
