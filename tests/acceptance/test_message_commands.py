@@ -179,6 +179,10 @@ def test_bad_input_is_refused_with_its_code(service: RunningService, queue: str)
     assert "MQ_ERROR_ILLEGAL" in service.merq("send", "a\\b\\c\\d", "--body", "", status=1).stderr
     service.merq("send", queue, "--body", "x", "--priority", "9", status=2)
     service.merq("send", queue, "--body", "x", "--ack", "sometimes", status=2)
+    alone = service.merq("send", queue, "--body", "x", "--ack", "arrival", status=2)
+    assert "--ack without --admin-queue" in alone.stderr
+    alone = service.merq("send", queue, "--body", "x", "--admin-queue", "admins", status=2)
+    assert "--admin-queue without --ack" in alone.stderr
     service.merq("send", queue, "--body", "x", "--correlation-id", "zz", status=2)
     service.merq("send", queue, "--body", "x", "--ttbr", "soon", status=2)
     wrong = service.merq("send", "nobody", "--body", "x", "--json", status=1)

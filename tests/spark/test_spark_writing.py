@@ -100,7 +100,9 @@ def test_columns_say_what_each_message_is_like(alpha: ServiceProcess, manager: M
         value="string", label="string", priority="int", correlation_id="binary", app_tag="bigint",
         response_queue="string", admin_queue="string", extension="binary", message_id="string",
     )  # fmt: skip
-    writer = writer_to(alpha, queue, schema, label="common", priority="6", appTag="8")
+    writer = writer_to(
+        alpha, queue, schema, label="common", priority="6", appTag="8", acknowledge="arrival"
+    )
     full = ("a", "own", 2, bytes(range(20)), 7, r"a\private$\r", r"a\private$\d", b"ext", "ignored")
     writer.commit([writer.write(rows(schema, full, ("b", *[None] * 8)))])
     one, two = sorted(queue.peek_all(), key=lambda each: str(each.body))
@@ -108,6 +110,7 @@ def test_columns_say_what_each_message_is_like(alpha: ServiceProcess, manager: M
     assert (one.correlation_id, one.extension) == (bytes(range(20)), b"ext")
     assert one.response_queue.lower() == r"direct=os:a\private$\r"
     assert one.admin_queue.lower() == r"direct=os:a\private$\d"
+    assert (one.acknowledge, two.acknowledge) == (5, 0), "the other names nobody to be told"
     assert (two.body, two.label, two.priority, two.app_specific) == ("b", "common", 6, 8)
     assert (two.correlation_id, two.extension, two.response_queue) == (bytes(20), b"", "")
 

@@ -215,6 +215,10 @@ def message_from(manager: Manager, properties: dict[str, Any]) -> Message:
         if value is not None
     }
     dead_letter_queue = properties["dead_letter_queue"]
+    if properties["acknowledge"] and not properties["admin_queue"]:
+        raise click.UsageError("--ack without --admin-queue: name the queue that is to be told")
+    if properties["admin_queue"] and not properties["acknowledge"]:
+        raise click.UsageError("--admin-queue without --ack: say --ack arrival, receive or both")
     try:
         correlation = properties["correlation_id"]
         correlation_id = correlation_id_of(correlation) if correlation else bytes(20)

@@ -45,7 +45,8 @@ class Message:
         journal: Keep a copy in the sender's journal when it is delivered.
         dead_letter: Keep a copy in the dead-letter queue when it could not be.
         dead_letter_queue: A queue of this computer for that copy, instead of the system's.
-        acknowledge: ACKNOWLEDGE_ARRIVAL, ACKNOWLEDGE_RECEIVE or both, joined by `|`.
+        acknowledge: ACKNOWLEDGE_ARRIVAL, ACKNOWLEDGE_RECEIVE or both, joined by `|`. It goes with
+            `admin_queue`: without the other, either of them is left out of the message.
         report_queue: [MS-MQQB] 3.1.5.8.9: the identifier of a queue that is told of each queue
             manager on the message's way; all 0 is none.
     """

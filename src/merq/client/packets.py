@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from merq.model.names import (
     parse_path_name,
 )
 from merq.model.queue import NULL_GUID
-from merq.wire.build import Destination, Outline, Template, build_packet
+from merq.wire.build import Destination, Outline, Template, build_packet, check_outline
 from merq.wire.refusing import refusal
 
 PREFIX: Final = "DIRECT="
@@ -125,8 +126,13 @@ def outline(
     body_type: int = 0,
     body: bytes = b"",
 ) -> Outline:
-    """What the packet of a message is to say."""
-    return Outline(
+    """What the packet of a message is to say.
+
+    [MS-MQMQ] 2.2.19.2: an administration queue is named if any acknowledgment is asked for, and
+    only then. Whichever of the two stands alone has no effect, so it is left out.
+    """
+    admin_queue = queue_name(message.admin_queue)
+    said = Outline(
         destination=destination,
         destinations=destinations,
         body=body,
@@ -134,7 +140,7 @@ def outline(
         label=message.label,
         priority=message.priority,
         recoverable=message.recoverable,
-        admin_queue=queue_name(message.admin_queue),
+        admin_queue=admin_queue,
         response_queue=queue_name(message.response_queue),
         acknowledgments=message.acknowledge,
         positive_journaling=message.journal,
@@ -146,6 +152,10 @@ def outline(
         extension=message.extension,
         report_queue=None if message.report_queue == NULL_GUID else message.report_queue,
     )
+    if bool(admin_queue) == bool(message.acknowledge):
+        return said
+    check_outline(said)  # what is left out was to be in order, too
+    return replace(said, admin_queue="", acknowledgments=0)
 
 
 def destination_of(name: FormatName) -> Destination:

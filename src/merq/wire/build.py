@@ -133,7 +133,7 @@ def build_packet(outline: Outline) -> bytes:
     Raises:
         WireError: A value does not fit its field; the text names it and its limit.
     """
-    _check(outline)
+    check_outline(outline)
     kind, names, address = _destination(outline.destination)
     flags = _PROPERTIES_FLAG | kind << 10
     flags |= outline.recoverable << 5
@@ -350,7 +350,12 @@ def one_hop_further(view: MessageView) -> bytes:
     return view.packet[:60] + _U32.pack(view.user_flags + 1) + view.packet[64:]
 
 
-def _check(outline: Outline) -> None:
+def check_outline(outline: Outline) -> None:
+    """Refuses numbers and identifiers that do not fit their fields.
+
+    Raises:
+        WireError: The text says which, and what belongs there.
+    """
     if not 0 <= outline.priority <= 7:
         raise WireError(f"{outline.priority} is outside 0..7", field="priority")
     if outline.transaction is not None and not outline.recoverable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -53,6 +54,39 @@ def test_a_body_arrives_as_it_was_sent(queue: merq.Queue, body: Value, recoverab
     assert found.body == body
     assert type(found.body) is type(body)
     assert found.recoverable == recoverable
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_told"),
+    [
+        ({"acknowledge": ACKNOWLEDGE_ARRIVAL}, False),
+        ({"admin_queue": r".\private$\told"}, False),
+        ({"acknowledge": ACKNOWLEDGE_ARRIVAL, "admin_queue": r".\private$\told"}, True),
+    ],
+    ids=str,
+)
+@pytest.mark.spec("MS-MQMQ 2.2.19.2", "MS-MQMQ 2.2.19.3")
+def test_an_administration_queue_is_named_just_if_an_acknowledgment_is_asked_for(
+    tmp_path: Path, properties: dict[str, Any], is_told: bool
+) -> None:
+    with merq.open(tmp_path, name="here") as manager:
+        queue = manager.create_queue(r".\private$\orders")
+        queue.send("a", **properties)
+        manager.send(r"DIRECT=OS:here\private$\orders", merq.Message(body="b", **properties))
+        for _ in range(2):
+            found = queue.receive(timeout=0)
+            assert (found.acknowledge != 0, found.admin_queue != "") == (is_told, is_told)
+
+
+@pytest.mark.parametrize(
+    "properties", [{"acknowledge": 16}, {"acknowledge": -1}, {"admin_queue": "no name"}], ids=str
+)
+def test_what_is_left_out_for_want_of_the_other_is_checked_all_the_same(
+    queue: merq.Queue, properties: dict[str, Any]
+) -> None:
+    with pytest.raises(MessageQueueError):
+        queue.send("a", **properties)
+    assert len(queue) == 0
 
 
 def test_every_field_of_a_message_arrives(queue: merq.Queue) -> None:

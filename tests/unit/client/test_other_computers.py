@@ -146,7 +146,7 @@ def test_a_traced_message_names_its_report_queue(mq: Manager) -> None:
 def test_other_queues_can_be_named_by_identifiers(mq: Manager) -> None:
     orders = mq.create_queue(ORDERS)
     private = PrivateName(computer=mq.guid, number=orders.number)
-    orders.send("a", admin_queue=str(private), response_queue=f"PUBLIC={REPORTS}")
+    orders.send("a", acknowledge=1, admin_queue=str(private), response_queue=f"PUBLIC={REPORTS}")
     view = MessageView(orders.peek(timeout=0).packet)
     assert view.admin_queue_type == PRIVATE_ELSEWHERE
     assert view.admin_queue == mq.guid.bytes_le + orders.number.to_bytes(4, "little")

@@ -429,7 +429,7 @@ def test_a_session_that_does_not_acknowledge_is_replaced() -> None:
     sender.send(PLAIN, b"a")
     town.run()
     town.deaf.add(ONE)
-    town.wait(46.0, step=1.0)
+    town.wait(86.0, step=1.0)
     town.deaf.clear()
     assert "ConnectionNotReady" in sender.history(PLAIN)
     town.wait(90.0, step=1.0)

@@ -420,7 +420,6 @@ class Session(Generic[_T]):
         self._is_active = True
         if self._ack_wait is None:
             self._ack_wait = now + self._wait_s()
-            self._heard = False
         if carries_ack and self._ack_send is not None and self._received.unacknowledged:
             left = self._ack_send - now
             if left < (1 - _PIGGYBACK_SHARE) * self._ack_send_s:

@@ -280,6 +280,8 @@ def test_a_proposal_out_of_range_is_brought_into_it_and_repeated_as_it_came(
     session.handled(0.0)
     assert session.next_deadline() == acknowledged_after
     session.send(message(), 1, 0.0, is_recoverable=False)
+    session.tick(lost_after)  # until then, something was heard
+    lost_after *= 2
     session.tick(lost_after - 0.01)
     assert not session.closing
     session.tick(lost_after)
