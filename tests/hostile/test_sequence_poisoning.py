@@ -363,5 +363,5 @@ def test_a_service_is_not_poisoned_over_a_socket(tmp_path: Path) -> None:
         assert (told.sender, told.address, told.dropped) == (guid, "127.32.1.1", 1)
         assert queue.reset_sequences(guid) == 1
         assert queue.sequences() == []
-        wait_until(lambda: "sequences were reset" in office.output)
+        wait_until(lambda: "sequences were reset" in office.output, "the log tells of it")
     assert "transactional messages were dropped" in office.output

@@ -8,6 +8,7 @@ from what may still fail.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -49,6 +50,9 @@ HOPS_MAX: Final = 0x1D
 
 NAMES_MAX: Final = 4096
 """Names of which it is remembered which queue they mean."""
+
+RESETS_TOLD_MAX: Final = 16
+"""Resets of sequences that wait to be told to people."""
 
 REJECTS_MAX: Final = 0xFFFFFFFF
 """[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further."""
@@ -113,7 +117,12 @@ class Arrived(NamedTuple):
 
 
 class Arrivals:
-    """What comes."""
+    """What comes.
+
+    Attributes:
+        forwards: Messages for other queue managers are passed on.
+        resets: Queues whose sequences somebody has reset, and how many they were.
+    """
 
     def __init__(self, state: State, departures: Departures) -> None:
         self._state = state
@@ -123,6 +132,7 @@ class Arrivals:
         self._course: Course | None = None
         self._dropped: list[Dropped] = []
         self._up_since = 0
+        self.resets: deque[tuple[str, int]] = deque(maxlen=RESETS_TOLD_MAX)
         self.forwards = False
 
     def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
@@ -303,7 +313,8 @@ class Arrivals:
         origin = _origin(arrival)
         incoming.rejects = min(incoming.rejects + 1, REJECTS_MAX)
         step.rejected[incoming] = None
-        if sequence_id == incoming.sequence_id:
+        is_known = incoming.is_kept or incoming in step.sequences or incoming.settled[0]
+        if sequence_id == incoming.sequence_id and is_known:
             sequences.came(incoming, origin, now)
             return
         if incoming.is_kept:
@@ -370,7 +381,7 @@ class Arrivals:
         if idle:
             self.reset(0, idle)
 
-    def reset(self, request: int, sequences: Sequence[Incoming]) -> None:
+    def reset(self, request: int, sequences: Sequence[Incoming], queue: str = "") -> None:
         """Sequences are forgotten; answers how many when that is durable, if anybody asked.
 
         Messages of the same sequences still go on where they were until the next start.
@@ -381,6 +392,7 @@ class Arrivals:
         self._forget(change, step, list(sequences))
         change.steps.append(step)
         if request:
+            self.resets.append((queue, len(sequences)))
             change.answers.append(Answer(request, len(sequences)))
         self._state.submit(change)
 

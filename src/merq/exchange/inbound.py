@@ -59,6 +59,10 @@ class Inbound:
 
     def go_on(self, now: float) -> None:
         """Takes what has come, unless what was taken before is still under way."""
+        resets = self._engine.arrivals.resets
+        while resets:
+            queue, count = resets.popleft()
+            self._board.tell("sequences were reset", queue=queue, count=count)
         while self._inbox and not self._request and not self.is_full:
             self._take_some(now)
 
@@ -95,7 +99,7 @@ class Inbound:
                 "acknowledgments were ignored",
                 peer=peers,
                 count=count,
-                reason="the messages that they name were sent to another queue manager",
+                reason="the messages that they name were sent to another queue manager, or to nobody",
             )
 
     def _tell_dropped(self, dropped: list[Dropped], now: float) -> None:
