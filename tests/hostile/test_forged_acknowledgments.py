@@ -13,7 +13,7 @@ import pytest
 
 from hostile import stranger_packets as packets
 from hostile.strangers import Stranger
-from kit.exchange import START, Manager, Town
+from kit.exchange import START, Manager
 from kit.raw_sessions import RawSession
 from kit.stations import Station
 from merq.wire.view import MessageView

@@ -320,9 +320,15 @@ beyond it none are kept for it: what is not acknowledged is sent again."""
 ORDER_QUEUES_MAX: Final = outgoing.OUTGOING_MAX // 10
 """The same in all: the rest is for applications."""
 
-ACKS_WAITING_MAX: Final = 10_000
-"""With so many acknowledgments waiting for a peer, its session is closed instead of rejecting
-another transactional message of its own: it comes again."""
+ACKS_WAITING_MAX: Final = 5_000
+"""With so many acknowledgments waiting for a peer it is told no more how far it is, and its session
+is closed instead of rejecting another transactional message of its own: it comes again."""
+
+NAMES_REMEMBERED_MAX: Final = 1_024
+"""Direct names in packets of which it is remembered what they mean."""
+
+NAME_REMEMBERED_MAX: Final = 256
+"""Characters of the longest of them."""
 
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
@@ -446,6 +452,8 @@ def _tell_sender(
     if target is None or target.transfer is None:
         return
     is_order_ack = reason == MessageClass.MQMSG_CLASS_ORDER_ACK
+    if is_order_ack and target.positions.count >= ACKS_WAITING_MAX:
+        return  # who sends again is told again
     packet = build_packet(
         Outline(
             source_queue_manager=state.source,
@@ -551,6 +559,12 @@ def order_queue_at(address: str, remote: UUID | None = None) -> DirectName:
     return parse_direct_name(f"TCP:{address}\\private$\\order_queue${part}")
 
 
+@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
+def _direct_name(text: str) -> DirectName:
+    """A direct name as packets have it: names come again and again, and take long to read."""
+    return parse_direct_name(text)
+
+
 def _destination(name: FormatName) -> Destination:
     """A name as a packet's outline has it."""
     if isinstance(name, DirectName):
@@ -567,8 +581,11 @@ def name_of_destination(view: MessageView) -> FormatName | None:
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
     """[MS-MQQB] 3.1.7.15: the name that stands in a packet in one of these forms."""
     if kind == DIRECT:
+        text = data.decode("utf-16-le", "surrogatepass")
         try:
-            return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
+            if len(text) <= NAME_REMEMBERED_MAX:
+                return _direct_name(text)
+            return parse_direct_name(text)
         except NameSyntaxError:
             return None
     return identified_queue(view, kind, data)

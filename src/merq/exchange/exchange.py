@@ -172,6 +172,7 @@ class Exchange:
 
     def _advanced(self, link: Link, state: SessionState, now: float) -> None:
         guid = link.remote_guid
+        self._board.identified(link)
         if guid == self.guid:
             self._board.close(
                 link,

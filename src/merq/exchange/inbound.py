@@ -99,7 +99,7 @@ class Inbound:
                 "acknowledgments were ignored",
                 peer=peers,
                 count=count,
-                reason="the messages that they name were sent to another queue manager, or to nobody",
+                reason="what they name was sent to another queue manager, or not at all",
             )
 
     def _tell_dropped(self, dropped: list[Dropped], now: float) -> None:
