@@ -150,8 +150,8 @@ def table_of_links(links: list[LinkReport]) -> Table:
 
 def table_of_sequences(sequences: list[SequenceReport], now: int) -> Table:
     """One line a sequence that comes to a queue."""
-    numbers = frozenset({"number", "last", "rejected"})
-    columns = ("sends in order", "from", "sequence", "number", "last", "rejected")
+    numbers = frozenset({"number", "last", "rejected", "dropped"})
+    columns = ("sends in order", "from", "sequence", "number", "last", "rejected", "dropped")
     table = table_of(*columns, numbers=numbers, name="sends in order")
     for each in sequences[:SEQUENCES_SHOWN_MAX]:
         table.add_row(
@@ -161,6 +161,7 @@ def table_of_sequences(sequences: list[SequenceReport], now: int) -> Table:
             f"{each.number:,}",
             age(now - each.last_access),
             f"{each.rejects:,}" if each.rejects else "",
+            f"{each.dropped:,}" if each.dropped else "",
         )
     return table
 

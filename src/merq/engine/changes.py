@@ -280,14 +280,18 @@ class ArriveStep:
 
     Attributes:
         sequences: Those that went on, and where they stood before: sequence and number.
+        opened: Those of them that are kept since then.
+        forgotten: Those that are kept no more, to make room for them or because somebody said so.
         rejected: Those of which a message was not the next.
         messages: Source and identity of the others.
     """
 
-    __slots__ = ("messages", "rejected", "sequences")
+    __slots__ = ("forgotten", "messages", "opened", "rejected", "sequences")
 
     def __init__(self) -> None:
         self.sequences: dict[Incoming, tuple[int, int]] = {}
+        self.opened: list[Incoming] = []
+        self.forgotten: list[Incoming] = []
         self.rejected: dict[Incoming, None] = {}
         self.messages: list[tuple[bytes, int]] = []
 

@@ -15,8 +15,9 @@ from uuid import UUID
 
 from merq.engine.claims import Claim, unpack_point, unpack_range
 from merq.engine.expiry import Expiries
+from merq.engine.history import Recent, identity_of
 from merq.engine.identifiers import MessageIds
-from merq.engine.incoming import Recent, Sequences, identity_of
+from merq.engine.incoming import Incoming, Sequences
 from merq.engine.limits import Limits
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
@@ -78,6 +79,8 @@ class Holdings:
         self.last_sequence_id = 0
         self.secret = b""  # chance for identifiers of sequences
         self.known_places: dict[UUID, UUID] = {}
+        self.known_managers: frozenset[bytes] = frozenset()  # those that the settings name
+        self.order_queues: dict[str, set[str]] = {}  # for acknowledgments, by network
         self.base_priorities: dict[UUID, int] = {}
         self.sends_insecure_nacks = False
         self.sends_reports = True
@@ -478,6 +481,14 @@ class Holdings:
     def find_outgoing(self, destination: str) -> Queue | None:
         """The outgoing queue to a destination, by its format name."""
         return self._destinations.get(destination.lower())
+
+    def has_messages_of(self, incoming: Incoming) -> bool:
+        """Whether messages of a sequence's sender are in its queue."""
+        queue = self.queues.get(incoming.queue)
+        source = self._sources.get(incoming.key.source)
+        if queue is None or source is None:
+            return False
+        return queue.by_message_id.has_between(source << 32, source + 1 << 32)
 
     def stored(self, place: Place) -> tuple[int, bytes]:
         """When a message arrived, and its packet."""

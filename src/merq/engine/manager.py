@@ -104,6 +104,7 @@ class QueueManager:
         self.state.recent.renew(self.state.now)
         self.departures.start()
         self.administration.start(new_guid)
+        notices.find_order_queues(self.state)
 
     # Queues.
 
@@ -426,6 +427,7 @@ class QueueManager:
         if now - state.now > SKIPPED_S:
             # The computer slept, or its clock was put forward: nothing could come meanwhile.
             state.recent.renew(now)
+            self.arrivals.skipped(now - state.now)
         state.now = now
         due = state.expiries.next()
         while due is not None and due < now:

@@ -14,7 +14,8 @@ from uuid import UUID
 from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveManyStep, RemoveStep
 from merq.engine.holdings import MEMORY
-from merq.engine.incoming import Incoming, Origin
+from merq.engine.incoming import Incoming, Origin, SequenceKey
+from merq.engine.networks import network_of
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
 from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue
@@ -308,9 +309,26 @@ ORDER_QUEUE_NUMBER: Final = 4
 
 ORDER_ACK_LABEL: Final = "QM Ordering Ack"
 
-SENDERS_PER_ADDRESS_MAX: Final = 8
-"""Senders at one address whose acknowledgments wait apart; whoever connects under ever new
+SENDERS_PER_NETWORK_MAX: Final = 8
+"""Senders in one network whose acknowledgments wait apart; whoever connects under ever new
 identifiers would make ever new queues."""
+
+ORDER_QUEUES_PER_NETWORK_MAX: Final = 256
+"""Outgoing queues for acknowledgments to one network, those that its addresses share included;
+beyond it none are kept for it: what is not acknowledged is sent again."""
+
+ORDER_QUEUES_MAX: Final = outgoing.OUTGOING_MAX // 10
+"""The same in all: the rest is for applications."""
+
+ACKS_WAITING_MAX: Final = 5_000
+"""With so many acknowledgments waiting for a peer it is told no more how far it is, and its session
+is closed instead of rejecting another transactional message of its own: it comes again."""
+
+NAMES_REMEMBERED_MAX: Final = 1_024
+"""Direct names in packets of which it is remembered what they mean."""
+
+NAME_REMEMBERED_MAX: Final = 256
+"""Characters of the longest of them."""
 
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
@@ -373,12 +391,18 @@ def _response(view: MessageView) -> Destination:
 
 
 def finally_told(
-    state: State, change: Change, view: MessageView, reason: int, *, is_rejected: bool = False
+    state: State,
+    change: Change,
+    view: MessageView,
+    reason: int,
+    *,
+    is_rejected: bool = False,
+    origin: Origin | None = None,
 ) -> None:
     """[MS-MQQB] 3.1.7.2.2: a transactional message's sender learns what became of it in the end.
 
     Who rejects it says so whatever was asked for; of a message that leaves its queue is told if its
-    sender waits for that.
+    sender waits for that. Without an `origin` it goes to where its sequence came from.
     """
     if not view.transactional or view.packet[16:32] == state.source:
         return
@@ -395,8 +419,9 @@ def finally_told(
         source,
         view.message_ordinal,
     )
-    origin = state.sequences.origin_of(key, view.tx_sequence_id)
-    _tell_sender(state, change, origin, body, reason)
+    if origin is None:
+        origin = state.sequences.origin_of(key, view.tx_sequence_id)
+    _tell_sender(state, change, key, origin, body, reason)
 
 
 def order_told(state: State, change: Change, incoming: Incoming) -> None:
@@ -408,27 +433,27 @@ def order_told(state: State, change: Change, incoming: Incoming) -> None:
     for (sequence_id, number), origin in places:
         if number:
             body = _ORDER_ACK.pack(sequence_id, number, number - 1)
-            _tell_sender(state, change, origin, body, MessageClass.MQMSG_CLASS_ORDER_ACK)
+            _tell_sender(
+                state, change, incoming.key, origin, body, MessageClass.MQMSG_CLASS_ORDER_ACK
+            )
     incoming.stale = (0, 0)
 
 
-def _tell_sender(state: State, change: Change, origin: Origin, body: bytes, reason: int) -> None:
-    """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue.
-
-    One that names an address waits by that and by the identifier of the session, for several may
-    be behind one address, and anybody may claim an identifier.
-    """
-    address, remote = origin
-    name: FormatName = PrivateName(computer=UUID(bytes_le=remote), number=ORDER_QUEUE_NUMBER)
-    destination = name
-    if address and address not in state.aliases:
-        # Otherwise it is a neighbour on this computer, which its session leads to.
-        destination = order_queue_at(address)
-        name = _own_order_queue(state, address, UUID(bytes_le=remote))
+def _tell_sender(
+    state: State, change: Change, key: SequenceKey, origin: Origin, body: bytes, reason: int
+) -> None:
+    """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue."""
+    if key.source == state.source:
+        return  # somebody says that this queue manager was the sender
+    destination, name = _order_queue_of(state, key, origin)
+    if not _may_wait(state, name, origin.address):
+        return
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.transfer is None:
-        return  # somebody says that this queue manager was the sender
+        return
     is_order_ack = reason == MessageClass.MQMSG_CLASS_ORDER_ACK
+    if is_order_ack and target.positions.count >= ACKS_WAITING_MAX:
+        return  # who sends again is told again
     packet = build_packet(
         Outline(
             source_queue_manager=state.source,
@@ -445,17 +470,83 @@ def _tell_sender(state: State, change: Change, origin: Origin, body: bytes, reas
     put(state, change, target, MessageView(packet))
 
 
+def _order_queue_of(
+    state: State, key: SequenceKey, origin: Origin
+) -> tuple[FormatName, FormatName]:
+    """[MS-MQQB] 3.1.7.17: the order queue of a sender, and the outgoing queue that leads there.
+
+    Acknowledgments go back through the session that the messages came through. With a direct name
+    that is the sender's own, and they wait by its address and the session's identifier, for several
+    may be behind one address, and anybody may claim an identifier. With others it may be a router:
+    only who is known, or has the session, has an outgoing queue of its own.
+    """
+    address, remote = origin
+    hop = PrivateName(computer=UUID(bytes_le=remote), number=ORDER_QUEUE_NUMBER)
+    # Who is on this computer, or where nobody knows, is found by its session.
+    has_address = address and address not in state.aliases
+    if key.is_direct:
+        if has_address:
+            return order_queue_at(address), _own_order_queue(state, address, hop.computer)
+        return hop, hop
+    sender = PrivateName(computer=UUID(bytes_le=key.source), number=ORDER_QUEUE_NUMBER)
+    if key.source == remote or key.source in state.known_managers:
+        return sender, sender
+    return sender, _own_order_queue(state, address, hop.computer) if has_address else hop
+
+
+def can_be_told(state: State, key: SequenceKey, origin: Origin) -> bool:
+    """Whether there is room for an acknowledgment to who sent a message that is rejected."""
+    _, name = _order_queue_of(state, key, origin)
+    found = state.find_outgoing(str(name))
+    return found is None or found.positions.count < ACKS_WAITING_MAX
+
+
 def _own_order_queue(state: State, address: str, remote: UUID) -> DirectName:
     """The queue for one sender at an address; beyond a number of them, all share one."""
     name = order_queue_at(address, remote)
-    text = str(name)
-    if state.find_outgoing(text) is not None or state.coming(text) is not None:
-        return name
     shared = order_queue_at(address)
-    start = f"{shared};".lower()
-    names = (each.properties.path_name.lower() for each in state.queues.values())
-    count = sum(each.startswith(start) for each in names)
-    return name if count < SENDERS_PER_ADDRESS_MAX else shared
+    known = _order_queues(state, address)
+    if str(name).lower() in known:
+        return name
+    owned = sum(";" in each for each in known)
+    return name if owned < SENDERS_PER_NETWORK_MAX else shared
+
+
+def _may_wait(state: State, name: FormatName, address: str) -> bool:
+    """Whether acknowledgments may wait in a queue, which is made if there is none.
+
+    For those whom the settings know there always is one; of one network there are only so many.
+    """
+    if isinstance(name, PrivateName) and name.computer.bytes_le in state.known_managers:
+        return True
+    known, text = _order_queues(state, address), str(name).lower()
+    if text in known:
+        return True
+    if address and len(known) >= ORDER_QUEUES_PER_NETWORK_MAX:
+        return False
+    if sum(map(len, state.order_queues.values())) >= ORDER_QUEUES_MAX:
+        return False
+    state.order_queues.setdefault(network_of(address), set()).add(text)
+    return True
+
+
+def _order_queues(state: State, address: str) -> set[str]:
+    """The outgoing queues in which acknowledgments to a network wait, by their names."""
+    known = state.order_queues.get(network_of(address))
+    if known is None:
+        return set()
+    if len(known) >= SENDERS_PER_NETWORK_MAX:
+        known.difference_update([each for each in known if not state.is_destination(each)])
+    return known
+
+
+def find_order_queues(state: State) -> None:
+    """Which outgoing queues from before the start are for acknowledgments, and to which network."""
+    for queue in state.queues.values():
+        name = queue.properties.path_name.lower()
+        host, found, _ = name.removeprefix("direct=tcp:").partition("\\private$\\order_queue$")
+        if queue.is_outgoing and found:
+            state.order_queues.setdefault(network_of(host), set()).add(name)
 
 
 @lru_cache(maxsize=1024)
@@ -466,6 +557,12 @@ def order_queue_at(address: str, remote: UUID | None = None) -> DirectName:
     """
     part = "" if remote is None else f";{remote.hex}"
     return parse_direct_name(f"TCP:{address}\\private$\\order_queue${part}")
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
+def _direct_name(text: str) -> DirectName:
+    """A direct name as packets have it: names come again and again, and take long to read."""
+    return parse_direct_name(text)
 
 
 def _destination(name: FormatName) -> Destination:
@@ -484,8 +581,11 @@ def name_of_destination(view: MessageView) -> FormatName | None:
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
     """[MS-MQQB] 3.1.7.15: the name that stands in a packet in one of these forms."""
     if kind == DIRECT:
+        text = data.decode("utf-16-le", "surrogatepass")
         try:
-            return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
+            if len(text) <= NAME_REMEMBERED_MAX:
+                return _direct_name(text)
+            return parse_direct_name(text)
         except NameSyntaxError:
             return None
     return identified_queue(view, kind, data)

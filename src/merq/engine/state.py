@@ -70,6 +70,7 @@ class State(Holdings):
         self.effects: list[Effect] = []
         self._pending: deque[Change] = deque()
         self._coming: dict[int, _Coming] = {}
+        self._coming_names: dict[str, _Coming] = {}
         self._durable = 0
         self.unpurged: list[tuple[Queue, int]] = []
 
@@ -110,6 +111,7 @@ class State(Holdings):
         if coming is None:
             queue = self.queues.get(properties.number) or made or Queue(properties)
             coming = self._coming[properties.number] = _Coming(queue)
+            self._coming_names[queue.properties.path_name.lower()] = coming
         coming.changes += 1
         change.entries.append(records.define_queue(properties.to_bytes()))
         change.steps.append(DefineStep(coming.queue, properties))
@@ -125,10 +127,12 @@ class State(Holdings):
 
     def coming(self, name: str) -> Queue | None:
         """The queue of this path name or destination that is being made."""
-        for each in self._coming.values():
-            if each.queue.properties.path_name.lower() == name.lower():
-                return each.queue
-        return None
+        found = self._coming_names.get(name.lower())
+        return None if found is None else found.queue
+
+    def is_destination(self, name: str) -> bool:
+        """Whether there is an outgoing queue of this name, or one is being made."""
+        return self.find_outgoing(name) is not None or self.coming(name) is not None
 
     def coming_parts(self, owner: Queue) -> list[Queue]:
         """The subqueues of a queue that are being made."""
@@ -143,6 +147,9 @@ class State(Holdings):
         coming.changes -= 1
         if not coming.changes:
             del self._coming[number]
+            name = coming.queue.properties.path_name.lower()
+            if self._coming_names.get(name) is coming:
+                del self._coming_names[name]
 
     def written(self, change: Change, positions: tuple[int, ...], end: int) -> None:
         """The store has taken the change's entries; it is not durable yet."""
@@ -221,6 +228,11 @@ class State(Holdings):
             case ArriveStep():
                 for incoming, before in step.sequences.items():
                     incoming.sequence_id, incoming.number = before
+                # What follows counts as known only as far as it was before.
+                for incoming in step.opened:
+                    self.sequences.forget(incoming)
+                for incoming in step.forgotten:
+                    self.sequences.restore(incoming)
                 for source, identity in step.messages:
                     self.recent.remove(source, identity)
             case TransferStep():

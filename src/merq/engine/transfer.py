@@ -166,6 +166,10 @@ class Transfer:
         """Whether a message is under way, so that only the other side knows what becomes of it."""
         return lookup_id <= self.sent_up_to[lookup_id >> _LANE_SHIFT]
 
+    def was_sent(self, lookup_id: int) -> bool:
+        """Whether a message was transmitted since the start."""
+        return lookup_id <= self.ever_sent[lookup_id >> _LANE_SHIFT]
+
     def may_have_arrived(self, lookup_id: int) -> bool:
         """Whether a message was transmitted since the start, be it long ago.
 
@@ -173,7 +177,7 @@ class Transfer:
         """
         if self.missing == (lookup_id, MISSING_ROUNDS):
             return False
-        return lookup_id <= self.ever_sent[lookup_id >> _LANE_SHIFT]
+        return self.was_sent(lookup_id)
 
     def count_round(self) -> int | None:
         """[MS-MQQB] 3.1.6.5: all is sent again; gives the first message if it has not arrived.

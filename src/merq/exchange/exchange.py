@@ -39,6 +39,7 @@ class Exchange:
         engine.state.sends_insecure_nacks = self.settings.insecure_nacks
         engine.state.sends_reports = self.settings.trace_reports
         engine.state.known_places.update(self._board.peers.places)
+        engine.state.known_managers = self._board.peers.known
         engine.state.recent.size = self.settings.history_size
         engine.state.recent.lifetime_s = self.settings.history_s
         # [MS-MQQB] 3.1.4.1: what waits from before is sent.
@@ -171,6 +172,7 @@ class Exchange:
 
     def _advanced(self, link: Link, state: SessionState, now: float) -> None:
         guid = link.remote_guid
+        self._board.identified(link)
         if guid == self.guid:
             self._board.close(
                 link,

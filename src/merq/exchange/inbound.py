@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from typing import Final
+from uuid import UUID
 
-from merq.engine.arriving import Arrival
+from merq.engine.arriving import Arrival, Dropped
 from merq.engine.changes import Answer, Change
 from merq.engine.incoming import Incoming
 from merq.engine.notices import order_told
@@ -18,24 +19,13 @@ from merq.wire.view import MessageView
 ARRIVALS_MAX: Final = 4096
 """Messages that are taken with one change."""
 
+DROPPED_TOLD_S: Final = 60.0
+"""Seconds between two lines about messages that were dropped."""
+
+_NEVER: Final = float("inf")
+
 REQUEST: Final = 1 << 63
 """The engine knows our requests by this bit."""
-
-
-class _Told:
-    """When the sender of a sequence was told last how far it is, and when it will be next."""
-
-    __slots__ = ("due", "last", "place")
-
-    def __init__(self, now: float) -> None:
-        self.due: float | None = None
-        self.last = now
-        self.place = (0, 0)
-
-    def untold(self, settled: tuple[int, int]) -> int:
-        """How many messages of the current sequence it was not told of."""
-        sequence_id, number = settled
-        return number - (self.place[1] if self.place[0] == sequence_id else 0)
 
 
 class Inbound:
@@ -49,8 +39,11 @@ class Inbound:
         self._request = 0
         self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
-        self._told: dict[Incoming, _Told] = {}
+        self._due: dict[Incoming, float] = {}
+        self._next_due = _NEVER
         self._forget_at = 0
+        self._dropped = 0
+        self._tell_dropped_at = 0.0
 
     @property
     def is_full(self) -> bool:
@@ -66,6 +59,10 @@ class Inbound:
 
     def go_on(self, now: float) -> None:
         """Takes what has come, unless what was taken before is still under way."""
+        resets = self._engine.arrivals.resets
+        while resets:
+            queue, count = resets.popleft()
+            self._board.tell("sequences were reset", queue=queue, count=count)
         while self._inbox and not self._request and not self.is_full:
             self._take_some(now)
 
@@ -87,6 +84,8 @@ class Inbound:
         arrived = self._engine.arrivals.arrive(self._request, arrivals)
         self._tell_ignored(sizes, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
+        if arrived.dropped:
+            self._tell_dropped(arrived.dropped, now)
         for queue in arrived.ordered:
             self._outbound.ordered(queue, now)
         if arrived.refusal:
@@ -100,8 +99,28 @@ class Inbound:
                 "acknowledgments were ignored",
                 peer=peers,
                 count=count,
-                reason="the messages that they name were sent to another queue manager",
+                reason="what they name was sent to another queue manager, or not at all",
             )
+
+    def _tell_dropped(self, dropped: list[Dropped], now: float) -> None:
+        """[MS-MQQB] 3.1.5.8.6: people may have to decide, but not for every single message."""
+        self._dropped += len(dropped)
+        if now < self._tell_dropped_at:
+            return
+        last = dropped[-1]
+        self._board.tell(
+            "transactional messages were dropped",
+            peer=last.address,
+            sender=UUID(bytes_le=last.key.source),
+            name=last.key.name.partition(":")[2],
+            sequence=f"{last.sequence_id:016x}",
+            expected=f"{last.known:016x} or later",
+            count=self._dropped,
+            reason="their sequence cannot be the next one: if the sender is who it says, and was "
+            "restored or had a wrong clock, `merq queue reset` lets it begin anew",
+        )
+        self._dropped = 0
+        self._tell_dropped_at = now + DROPPED_TOLD_S
 
     def _refuse(self, sizes: list[tuple[Link, int]], count: int, reason: str) -> None:
         """[MS-MQQB] 3.1.5.8.8: whose messages find no room has its session closed."""
@@ -136,32 +155,37 @@ class Inbound:
     def _schedule(self, incoming: Incoming, now: float) -> None:
         """[MS-MQQB] 3.1.2.7, 3.1.5.8.6: the order ack send timer, and when it starts again."""
         settings = self._board.settings
-        told = self._told.get(incoming)
-        if told is None:
-            told = self._told[incoming] = _Told(now)
-        if told.untold(incoming.settled) >= settings.order_ack_every:
-            told.due = now
-        elif told.due is None or now - told.last < settings.order_ack_max_s:
-            told.due = now + settings.order_ack_s
+        due = self._due.get(incoming)
+        if incoming.told_at is None:
+            incoming.told_at = now
+        if incoming.untold() >= settings.order_ack_every:
+            due = now
+        elif due is None or now - incoming.told_at < settings.order_ack_max_s:
+            due = now + settings.order_ack_s
+        self._due[incoming] = due
+        self._next_due = min(self._next_due, due)
 
     def next_deadline(self) -> float | None:
-        """When `tick` has something to do next."""
-        due = [each.due for each in self._told.values() if each.due is not None]
-        return min(due, default=None)
+        """When `tick` has something to do next, or may have."""
+        return None if self._next_due == _NEVER else self._next_due
 
     def tick(self, now: float) -> None:
-        """[MS-MQQB] 3.1.6.9, 3.1.6.7: senders are told how far they are; old identifiers go."""
-        change = Change()
-        for incoming, told in self._told.items():
-            if told.due is not None and now >= told.due:
-                told.due = None
-                told.last = now
-                told.place = incoming.settled
-                order_told(self._engine.state, change, incoming)
-        if change.steps:
-            self._engine.state.submit(change)
+        """[MS-MQQB] 3.1.6.9, 3.1.6.7: senders are told how far they are; what is old goes."""
+        if now >= self._next_due:
+            self._tell_senders(now)
         state = self._engine.state
         if state.now >= self._forget_at:
             self._forget_at = state.now + state.recent.lifetime_s
             state.recent.forget(state.now)
-            self._told = {each: told for each, told in self._told.items() if told.due is not None}
+            self._engine.arrivals.forget_idle()
+
+    def _tell_senders(self, now: float) -> None:
+        change = Change()
+        for incoming in [each for each, due in self._due.items() if now >= due]:
+            del self._due[incoming]
+            incoming.told_at = now
+            incoming.told_place = incoming.settled
+            order_told(self._engine.state, change, incoming)
+        self._next_due = min(self._due.values(), default=_NEVER)
+        if change.steps:
+            self._engine.state.submit(change)

@@ -94,6 +94,11 @@ class Peers:
         """Which queue manager has which public queue."""
         return dict(self._places)
 
+    @property
+    def known(self) -> frozenset[bytes]:
+        """The queue managers that the settings name, as packets do."""
+        return frozenset(each.bytes_le for each in self._by_guid)
+
     def find(self, guid: UUID) -> Route | None:
         """[MS-MQQB] 3.1.7.5: the next hop towards a queue manager, or None if it is not known."""
         peer = self._by_guid.get(guid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
 from merq.exchange.links import Link
@@ -13,6 +13,8 @@ from merq.model.queue import OutgoingState
 
 REFUSED_MAX: Final = 64
 """Connections beyond the limits that are told so at the same time; others are cut off."""
+
+_Key = TypeVar("_Key")
 
 Fact: TypeAlias = str | int | bool | UUID
 """What something told is about."""
@@ -34,6 +36,9 @@ class Switchboard:
         host.engine.state.base_priorities.update(peers.base_priorities)
         self._links: dict[int, Link] = {}
         self._by_address: dict[str, dict[Link, None]] = {}
+        # Of one address there may be hundreds of connections, and as many queues that look for one.
+        self._by_guid: dict[tuple[str, UUID], dict[Link, None]] = {}
+        self._dialled: dict[str, dict[Link, None]] = {}
         self._count = 0
         self._refused = 0
         self.dirty: dict[Link, None] = {}
@@ -54,24 +59,37 @@ class Switchboard:
         If several queue managers have connected from that address, and it does not say which is
         meant, only one that we have connected to ourselves can be.
         """
+        if guid != NULL_GUID:
+            links = self._by_guid.get((address, guid), {})
+        elif self._is_shared(address):
+            links = self._dialled.get(address, {})
+        else:
+            links = self._by_address.get(address, {})
         best = None
-        links = [
-            link
-            for link in self._by_address.get(address, ())
-            if not link.closing and (link.is_open or link.is_outgoing)
-        ]
-        callers = {link.remote_guid for link in links if not link.is_outgoing}
         for link in links:
-            if is_secure and not link.is_secure:
-                continue
-            if guid == NULL_GUID and len(callers) > 1 and not link.is_outgoing:
-                continue
-            if guid != NULL_GUID and guid not in (link.remote_guid, link.expected):
+            if link.closing or (is_secure and not link.is_secure):
                 continue
             if link.is_open:
                 return link
-            best = link
+            if link.is_outgoing:
+                best = link
         return best
+
+    def _is_shared(self, address: str) -> bool:
+        """Whether several queue managers have connected from an address."""
+        callers: set[UUID] = set()
+        for link in self._by_address.get(address, ()):
+            if link.is_open and not link.is_outgoing:
+                callers.add(link.remote_guid)
+                if len(callers) > 1:
+                    return True
+        return False
+
+    def identified(self, link: Link) -> None:
+        """It is known who is at the other end of a connection, or who has to be."""
+        for guid in (link.expected, link.remote_guid):
+            if guid != NULL_GUID:
+                self._by_guid.setdefault((link.address, guid), {})[link] = None
 
     def dial(self, address: str, guid: UUID, *, is_secure: bool, host: str) -> Link | None:
         """A connection that is to be made, or None if there are too many."""
@@ -120,6 +138,9 @@ class Switchboard:
         )
         self._links[link.number] = link
         self._by_address.setdefault(address, {})[link] = None
+        if is_outgoing:
+            self._dialled.setdefault(address, {})[link] = None
+        self.identified(link)
         return link
 
     def remove(self, link: Link) -> None:
@@ -128,11 +149,10 @@ class Switchboard:
         if self._links.pop(link.number, None) is not None and link.is_refused:
             self._refused -= 1
         self.dirty.pop(link, None)
-        others = self._by_address.get(link.address)
-        if others is not None:
-            others.pop(link, None)
-            if not others:
-                del self._by_address[link.address]
+        _take_out(self._by_address, link.address, link)
+        _take_out(self._dialled, link.address, link)
+        for guid in {link.expected, link.remote_guid}:
+            _take_out(self._by_guid, (link.address, guid), link)
 
     def close(self, link: Link, reason: str) -> None:
         """[MS-MQQB] 3.1.5.9: a connection is to be closed, when what is to be written is."""
@@ -146,3 +166,12 @@ class Switchboard:
     def tell(self, text: str, **fields: Fact) -> None:
         """Something happened that people may want to know."""
         self.told.append((text, fields))
+
+
+def _take_out(table: dict[_Key, dict[Link, None]], key: _Key, link: Link) -> None:
+    """A connection is in a table no more, nor is what it was there under if it was the last."""
+    others = table.get(key)
+    if others is not None:
+        others.pop(link, None)
+        if not others:
+            del table[key]

@@ -23,6 +23,7 @@ from merq.hresult import HResult
 from merq.model.delivered import Delivered
 from merq.model.destinations import parse_destination
 from merq.model.names import FormatName
+from merq.model.queue import NULL_GUID
 from merq.model.selecting import AtCursor
 from merq.protocol.application.requests import (
     AskStatus,
@@ -61,6 +62,7 @@ from merq.protocol.application.requests import (
     SendTo,
     TakeOffline,
 )
+from merq.protocol.application.sequence_requests import ResetSequences
 
 KNOWN_NAMES_MAX: Final = 1_024
 KNOWN_NAME_MAX: Final = 300
@@ -114,6 +116,7 @@ class Desk:
             ResumeQueue: self._resume_queue,
             DescribeTransfer: self._describe_transfer,
             ListSequences: self._list_sequences,
+            ResetSequences: self._reset_sequences,
             ListLinks: self._list_links,
             TakeOffline: self._take_offline,
             BringOnline: self._bring_online,
@@ -385,6 +388,17 @@ class Desk:
 
     def _list_sequences(self, _number: int, request: ListSequences) -> Reply:
         return transfers.sequences(self._engine.state, self._engine.queue(request.queue))
+
+    def _reset_sequences(self, number: int, request: ResetSequences) -> Reply:
+        queue = self._engine.queue(request.queue)
+        sender = request.sender.bytes_le
+        found = [
+            each
+            for each in transfers.sequences_to(self._engine.state, queue)
+            if each.key.source == sender or request.sender == NULL_GUID
+        ]
+        self._engine.arrivals.reset(number, found, queue.properties.path_name)
+        return PENDING
 
     def _list_links(self, _number: int, _request: ListLinks) -> Reply:
         return self._hall.sessions.reports()

@@ -172,7 +172,9 @@ class SequenceReport:
         number: Its last message that is durable here.
         last_access: When the last one came, in seconds since 1970.
         rejects: Messages that were out of order since the last that was not.
-        address: Where the sender was, if the name is a direct one.
+        address: Where the messages came from: the sender, or a router.
+        dropped: Messages in the name of this sender that were dropped since the start without
+            telling whoever sent them, because their sequence cannot be the next.
     """
 
     sender: UUID
@@ -182,6 +184,7 @@ class SequenceReport:
     last_access: int
     rejects: int
     address: str
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

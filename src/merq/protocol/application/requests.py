@@ -17,6 +17,7 @@ from merq.model.access import Access, Share
 from merq.model.queue import PrivacyLevel, QueueSettings
 from merq.model.row_batch import RowBatch
 from merq.model.selecting import Selection
+from merq.protocol.application.sequence_requests import ResetSequences
 
 # Messages. These are made for every message: plain classes are quicker to make than frozen ones.
 
@@ -573,6 +574,7 @@ Request: TypeAlias = (
     | ResumeQueue
     | DescribeTransfer
     | ListSequences
+    | ResetSequences
     | ListLinks
     | TakeOffline
     | BringOnline
