@@ -18,7 +18,7 @@ from hostile import stranger_packets as packets
 from hostile.strangers import PORT, Stranger
 
 QUEUE: Final = "OS:bench\\private$\\flooded"
-NAMES: Final = 4096
+NAMES: Final = 1024
 SMALL: Final = 2_000
 """Small messages that are made in advance, and said again and again: those are duplicates then."""
 SPENT_BYTES: Final = 1 << 16

@@ -483,9 +483,12 @@ def name_of_destination(view: MessageView) -> FormatName | None:
 
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
     """[MS-MQQB] 3.1.7.15: the name that stands in a packet in one of these forms."""
-    if kind == DIRECT:
-        try:
-            return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
-        except NameSyntaxError:
-            return None
-    return identified_queue(view, kind, data)
+    return read_direct_name(data) if kind == DIRECT else identified_queue(view, kind, data)
+
+
+def read_direct_name(data: bytes) -> DirectName | None:
+    """A direct name as it lies in a packet; None if it is none."""
+    try:
+        return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
+    except NameSyntaxError:
+        return None

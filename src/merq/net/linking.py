@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from typing import Any, Final, Protocol, cast
 
 from merq.exchange import Exchange, Link
+from merq.exchange.fair_ring import FairRing
 from merq.exchange.switchboard import Fact
 from merq.model.properties import ConnectionStatus
 from merq.net.pinging import Pinger
@@ -29,6 +30,12 @@ TICK_S: Final = 0.1
 
 IDLE_TICK_S: Final = 1.0
 """The same, while there is nothing."""
+
+SLICE_BYTES: Final = 4 << 10
+"""What is taken from a connection before it is the turn of another network's."""
+
+TURN_S: Final = 0.0005
+"""So long the connections together have their turns; then it is the turn of applications."""
 
 LOOKUPS_MAX: Final = 16
 """Host names that are looked up at the same time."""
@@ -78,6 +85,7 @@ class LinkProtocol(asyncio.Protocol):
         self._linking = linking
         self._is_secure = is_secure
         self._is_paused = False
+        self._unread = memoryview(b"")
         self.link = link
         self.transport: asyncio.Transport | None = None
 
@@ -99,11 +107,29 @@ class LinkProtocol(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=high, low=high // 2)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Bytes came: they are taken when it is this connection's turn."""
         link = self.link
-        if link is not None:
-            self._linking.receive(link, data)
-            self.restrain()
+        if link is None:
+            return
+        if self._unread:  # what TLS had in hand when reading was paused
+            self._unread = memoryview(bytes(self._unread) + data)
+        else:
+            self._unread = memoryview(data)
+            self._linking.await_turn(self, link)
+        link.unread_bytes = len(self._unread)
+        self.restrain()
+
+    def take_slice(self) -> None:
+        """It is this connection's turn: some of what came is taken."""
+        link = self.link
+        if link is None:
+            return
+        data, self._unread = self._unread[:SLICE_BYTES], self._unread[SLICE_BYTES:]
+        link.unread_bytes = len(self._unread)
+        self._linking.exchange.received(link, bytes(data), self._linking.now)
+        if self._unread:
+            self._linking.await_turn(self, link)
+        self.restrain()
 
     def flush(self) -> None:
         """Writes what there is to be written, and ends the connection if it is to be."""
@@ -124,7 +150,7 @@ class LinkProtocol(asyncio.Protocol):
         link, transport = self.link, self.transport
         if link is None or transport is None or transport.is_closing():
             return
-        is_paused = self._linking.exchange.is_paused(link)
+        is_paused = bool(self._unread) or self._linking.exchange.is_paused(link)
         if is_paused and not self._is_paused:
             transport.pause_reading()
         elif not is_paused and self._is_paused:
@@ -142,6 +168,9 @@ class LinkProtocol(asyncio.Protocol):
         """The connection is gone."""
         link, self.link, self.transport = self.link, None, None
         if link is not None:
+            if self._unread:  # what it said before it went counts
+                rest, self._unread = bytes(self._unread), memoryview(b"")
+                self._linking.receive(link, rest)
             reason = "the other side closed the connection" if exc is None else str(exc)
             self._linking.dismiss(link, reason)
 
@@ -166,7 +195,10 @@ class Linking:
         self._feed = feed
         self._log = log
         self._loop = asyncio.get_running_loop()
+        exchange.inbound.clock = self._loop.time
         self._protocols: dict[Link, LinkProtocol] = {}
+        self._unread: FairRing[str, LinkProtocol] = FairRing()
+        self._is_turn_due = False
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking = asyncio.Semaphore(LOOKUPS_MAX)
@@ -233,9 +265,38 @@ class Linking:
         pinged = self.exchange.settings.ping
         self._feed(lambda: self.exchange.connected(link, self._loop.time(), pinged=pinged))
 
+    @property
+    def now(self) -> float:
+        """Seconds on a clock that only goes forward."""
+        return self._loop.time()
+
     def receive(self, link: Link, data: bytes) -> None:
-        """Bytes came."""
+        """Takes bytes at once."""
         self._feed(lambda: self.exchange.received(link, data, self._loop.time()))
+
+    def await_turn(self, protocol: LinkProtocol, link: Link) -> None:
+        """A connection has bytes to be taken."""
+        self._unread.add(link.network, protocol)
+        self._call_turn()
+
+    def _call_turn(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self._loop.call_soon(self._take_turns)
+
+    def _take_turns(self) -> None:
+        self._is_turn_due = False
+        self._feed(self._take_slices)
+
+    def _take_slices(self) -> None:
+        """Some bytes of each connection, network by network, until the time is over."""
+        end = self._loop.time() + TURN_S
+        while self._unread:
+            self._unread.pop().take_slice()
+            if self._loop.time() >= end:
+                break
+        if self._unread:
+            self._call_turn()
 
     def go_on(self, link: Link) -> None:
         """More may be written."""

@@ -21,7 +21,7 @@ ELEMENT_PRIVATE = 2
 ELEMENT_DIRECT = 3
 ELEMENT_DISTRIBUTION_LIST = 6
 
-MQF_ELEMENTS_MAX = 4096
+MQF_ELEMENTS_MAX = 1024
 """Names in one list: far beyond any real one, and few enough to be looked at in one go."""
 
 DESTINATION_ID = 0x0064
