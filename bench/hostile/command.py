@@ -21,6 +21,7 @@ from statistics import median, quantiles
 from typing import Any, Final
 
 from bench.builds import ROOT, environment
+
 from merq import Manager, MessageQueueError, connect
 
 ADDRESS: Final = "127.34.0.1"
@@ -138,7 +139,9 @@ def measure(seconds: float, sessions: int) -> dict[str, Any]:
 
 def print_table(found: dict[str, Any]) -> None:
     """For people."""
-    print(f"{'a local send, ms':<24}{'p50':>9}{'p99':>9}{'max':>9}{'p50/quiet':>11}{'p99/quiet':>11}")
+    print(
+        f"{'a local send, ms':<24}{'p50':>9}{'p99':>9}{'max':>9}{'p50/quiet':>11}{'p99/quiet':>11}"
+    )
     for name, row in found.items():
         if name == "memory":
             continue

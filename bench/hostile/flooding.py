@@ -51,7 +51,7 @@ def pour(flood: str, address: str, source: str, count: int) -> None:
     ready = selectors.DefaultSelector()
     for number in range(count):
         stranger = Stranger(address, f"{source}.{number + 1}", guid=uuid4()).open()
-        stranger.socket.setblocking(False)
+        stranger.socket.settimeout(0)
         said = [memoryview(b""), FLOODS[flood](stranger.guid)]
         ready.register(stranger.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, said)
     print("ready", flush=True)

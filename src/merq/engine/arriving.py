@@ -44,7 +44,7 @@ NAMES_MAX: Final = 4096
 """Names of which it is remembered which queue they mean."""
 
 NAME_BYTES_REMEMBERED: Final = 512
-"""Longer names are read each time: nobody fills the memory with names of queues that are not here."""
+"""Longer names are read each time: nobody fills the memory with names of no queue."""
 
 REJECTS_MAX: Final = 0xFFFFFFFF
 """[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further."""

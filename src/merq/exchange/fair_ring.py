@@ -1,4 +1,4 @@
-"""Items of several groups, taken in turns: a group with many items waits no less than the others."""
+"""Items of several groups, taken in turns: a group with many items waits as the others do."""
 
 from __future__ import annotations
 

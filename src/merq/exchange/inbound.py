@@ -155,9 +155,11 @@ class Inbound:
             return
         for link in taken:
             if not link.is_lost and link.session is not None:
-                link.session.handled(now)
-                if link.collect():
-                    self._board.dirty[link] = None
+                if not link.is_cut:
+                    link.session.handled(now)
+                self._board.held.count(link)
+                if link.collect() or self._board.held.is_tight:
+                    self._board.dirty[link] = None  # it may be read again
         for incoming in sequences:
             self._schedule(incoming, now)
 

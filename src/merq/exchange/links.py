@@ -56,6 +56,7 @@ class Link:
         closing: Why it is to be closed; empty while it goes on.
         drops_arrivals: What came through it and is not taken yet is dropped, because messages
             before it could not be taken; the other side sends all of it again.
+        is_cut: It is closed at once, whatever is to be written.
         was_open: Its session has been open.
         is_refused: It is beyond a limit: the other side is told so, and nothing else.
         is_lost: It is gone.
@@ -67,6 +68,7 @@ class Link:
         "drops_arrivals",
         "expected",
         "host",
+        "is_cut",
         "is_lost",
         "is_outgoing",
         "is_refused",
@@ -113,6 +115,7 @@ class Link:
         self.drops_arrivals = False
         self.was_open = False
         self.is_refused = False
+        self.is_cut = False
         self.is_lost = False
 
     @property
@@ -124,6 +127,13 @@ class Link:
     def remote_guid(self) -> UUID:
         """Who the other side is, as far as it said."""
         return NULL_GUID if self.session is None else self.session.remote_guid
+
+    @property
+    def held_bytes(self) -> int:
+        """Its bytes that are under way, both ways."""
+        session = self.session
+        own = self.unread_bytes + self.outbox_bytes + self.unwritten_bytes
+        return own if session is None else own + session.held_bytes
 
     def collect(self) -> bool:
         """Takes over what the session wants written; whether there is anything to write."""

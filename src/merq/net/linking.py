@@ -86,6 +86,7 @@ class LinkProtocol(asyncio.Protocol):
         self._is_secure = is_secure
         self._is_paused = False
         self._unread = memoryview(b"")
+        self._ended = ""
         self.link = link
         self.transport: asyncio.Transport | None = None
 
@@ -117,6 +118,7 @@ class LinkProtocol(asyncio.Protocol):
             self._unread = memoryview(data)
             self._linking.await_turn(self, link)
         link.unread_bytes = len(self._unread)
+        self._linking.exchange.counted(link, self._linking.now)
         self.restrain()
 
     def take_slice(self) -> None:
@@ -129,17 +131,27 @@ class LinkProtocol(asyncio.Protocol):
         self._linking.exchange.received(link, bytes(data), self._linking.now)
         if self._unread:
             self._linking.await_turn(self, link)
+        elif self.transport is None:
+            self._end(self._ended)
         self.restrain()
 
     def flush(self) -> None:
         """Writes what there is to be written, and ends the connection if it is to be."""
         link, transport = self.link, self.transport
-        if link is None or transport is None:
+        if link is None:
+            return
+        if link.is_cut:
+            self._cut_off()
+            return
+        if transport is None:
+            if link.closing:
+                self._end("")
             return
         outbox = link.take_outbox()
         if outbox and not transport.is_closing():
             transport.write(outbox[0] if len(outbox) == 1 else b"".join(outbox))
         link.unwritten_bytes = transport.get_write_buffer_size()
+        self._linking.exchange.counted(link, self._linking.now)
         if link.closing and not transport.is_closing():
             transport.close()
             # Who reads nothing would keep it open for ever.
@@ -165,14 +177,31 @@ class LinkProtocol(asyncio.Protocol):
             self._linking.go_on(link)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
-        link, self.link, self.transport = self.link, None, None
+        """The connection is gone; what it said before has its turns yet."""
+        self.transport = None
+        self._ended = "the other side closed the connection" if exc is None else str(exc)
+        if not self._unread or self._linking.is_over:
+            self._end(self._ended)
+
+    def _cut_off(self) -> None:
+        self._unread = memoryview(b"")
+        if self.transport is None:
+            self._end("")
+        else:
+            self.transport.abort()
+
+    def _end(self, reason: str) -> None:
+        self._unread = memoryview(b"")
+        link, self.link = self.link, None
         if link is not None:
-            if self._unread:  # what it said before it went counts
-                rest, self._unread = bytes(self._unread), memoryview(b"")
-                self._linking.receive(link, rest)
-            reason = "the other side closed the connection" if exc is None else str(exc)
             self._linking.dismiss(link, reason)
+
+    def give_up(self) -> None:
+        """Ends the connection at once."""
+        if self.transport is None:
+            self._end(self._ended)
+        else:
+            self.transport.abort()
 
 
 class Linking:
@@ -204,7 +233,7 @@ class Linking:
         self._looking = asyncio.Semaphore(LOOKUPS_MAX)
         self._pinger = Pinger(exchange)
         self._ticking: asyncio.TimerHandle | None = self._loop.call_later(TICK_S, self._tick)
-        self._is_over = False
+        self.is_over = False
         self._last_one: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
@@ -339,7 +368,7 @@ class Linking:
         task.add_done_callback(self._tasks.discard)
 
     def _tick(self) -> None:
-        if self._is_over:
+        if self.is_over:
             return
         # Only what is awake needs it often.
         delay = TICK_S if len(self.exchange) or self.exchange.is_waiting else IDLE_TICK_S
@@ -404,7 +433,7 @@ class Linking:
 
     async def close(self) -> None:
         """[MS-MQQB] 3.1.4.2: ends every connection."""
-        self._is_over = True
+        self.is_over = True
         if self._ticking is not None:
             self._ticking.cancel()
         for task in list(self._tasks):
@@ -419,8 +448,7 @@ class Linking:
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._last_one), 1.0)
         for protocol in list(self._protocols.values()):
-            if protocol.transport is not None:
-                protocol.transport.abort()
+            protocol.give_up()
         if self._protocols and self._last_one is not None:
             await self._last_one
         for server in self._servers:
