@@ -19,11 +19,9 @@ from merq.exchange import Exchange, Link
 from merq.exchange.fair_ring import FairRing
 from merq.exchange.switchboard import Fact
 from merq.model.properties import ConnectionStatus
+from merq.net.accepting import Acceptor
 from merq.net.pinging import Pinger
-from merq.net.securing import Securing
-
-BACKLOG: Final = 1024
-"""Connections that wait to be accepted."""
+from merq.net.securing import Handshakes, Securing
 
 TICK_S: Final = 0.1
 """How often it is looked whether a timer is due, while there is anything to wait for."""
@@ -228,7 +226,8 @@ class Linking:
         self._protocols: dict[Link, LinkProtocol] = {}
         self._unread: FairRing[str, LinkProtocol] = FairRing()
         self._is_turn_due = False
-        self._servers: list[asyncio.Server] = []
+        self._acceptors: list[Acceptor] = []
+        self._handshakes = Handshakes()
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking = asyncio.Semaphore(LOOKUPS_MAX)
         self._pinger = Pinger(exchange)
@@ -247,32 +246,25 @@ class Linking:
         """
         settings = self.settings
         if settings.listens:
-            self._servers.append(
-                await self._loop.create_server(
-                    lambda: LinkProtocol(self, None, is_secure=False),
-                    settings.host,
-                    settings.port,
-                    backlog=BACKLOG,
-                )
-            )
+            self._accept(settings.port, lambda: LinkProtocol(self, None, is_secure=False))
             if settings.answers_ping:
                 await self._pinger.listen(settings.host, settings.ping_port)
         if settings.tls_port is not None:
             assert settings.server_context is not None, "the settings have both or none"
             context = settings.server_context
-            self._servers.append(
-                await self._loop.create_server(
-                    lambda: Securing(
-                        LinkProtocol(self, None, is_secure=True),
-                        context,
-                        settings.connect_s,
-                        self._refuse_tls,
-                    ),
-                    settings.host,
-                    settings.tls_port,
-                    backlog=BACKLOG,
-                )
+            self._accept(
+                settings.tls_port,
+                lambda: Securing(
+                    LinkProtocol(self, None, is_secure=True),
+                    context,
+                    settings.connect_s,
+                    self._refuse_tls,
+                    self._handshakes,
+                ),
             )
+
+    def _accept(self, port: int, factory: Callable[[], asyncio.Protocol]) -> None:
+        self._acceptors.append(Acceptor.on(self.settings.host, port, factory, self._log))
 
     def _refuse_tls(self, transport: asyncio.BaseTransport, reason: str) -> None:
         peer = transport.get_extra_info("peername")
@@ -427,8 +419,8 @@ class Linking:
 
     def stop_accepting(self) -> None:
         """No further connections."""
-        for server in self._servers:
-            server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         self._pinger.close()
 
     async def close(self) -> None:
@@ -451,8 +443,8 @@ class Linking:
             protocol.give_up()
         if self._protocols and self._last_one is not None:
             await self._last_one
-        for server in self._servers:
-            await server.wait_closed()
+        for acceptor in self._acceptors:
+            await acceptor.wait_closed()
 
 
 def _is_way(host: str, address: str) -> bool:
