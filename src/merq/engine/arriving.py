@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -26,13 +27,13 @@ from merq.engine.incoming import (
     SequenceKey,
     pack_sequence,
 )
-from merq.engine.networks import network_of
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
 from merq.engine.state import State
 from merq.errors import MessageQueueError
 from merq.model.message_class import MessageClass
-from merq.model.names import LOCAL_COMPUTER, DirectName
+from merq.model.names import LOCAL_COMPUTER, PathName
+from merq.model.peer_networks import peer_network
 from merq.model.queue import QueueKind
 from merq.wire.acks import (
     ACK_BODY_SIZE,
@@ -53,6 +54,9 @@ NAMES_MAX: Final = 4096
 
 RESETS_TOLD_MAX: Final = 16
 """Resets of sequences that wait to be told to people."""
+
+NAME_BYTES_REMEMBERED: Final = 512
+"""Longer names are read each time: nobody fills the memory with names of no queue."""
 
 REJECTS_MAX: Final = 0xFFFFFFFF
 """[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further."""
@@ -294,7 +298,7 @@ class Arrivals:
         if recent.seen(source, identity, now):
             return False
         if is_kept:
-            recent.add(source, identity, now, network_of(arrival.address))
+            recent.add(source, identity, now, peer_network(arrival.address))
         else:
             recent.reject(source, identity)
         step.messages.append((source, identity))
@@ -419,9 +423,10 @@ class Arrivals:
         found = self._found.get(data)
         if found is not None and state.queues.get(found.properties.number) is found:
             return found
-        name = notices.name_of_destination(view)
-        if isinstance(name, DirectName):
-            found = state.find(name.path_name().on(LOCAL_COMPUTER))
+        is_short = len(data) <= NAME_BYTES_REMEMBERED
+        path = _path_here(data) if is_short else _path_here.__wrapped__(data)
+        if path is not None:
+            found = state.find(path)
             if found is not None:
                 if len(self._found) >= NAMES_MAX:
                     self._found.clear()
@@ -506,6 +511,13 @@ def _insecurity(queue: Queue, view: MessageView) -> int:
     except MessageQueueError:
         return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
     return 0
+
+
+@lru_cache(maxsize=NAMES_MAX)
+def _path_here(data: bytes) -> PathName | None:
+    """The path name on this computer that a direct name in a packet means; None if it is none."""
+    name = notices.read_direct_name(data)
+    return None if name is None else name.path_name_on(LOCAL_COMPUTER)
 
 
 def _to_order_queue(name: bytes) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from merq.engine.networks import network_of
+from merq.model.peer_networks import peer_network
 from merq.wire.queues import DIRECT
 
 REJECTIONS_MAX: Final = 1_024
@@ -257,7 +257,7 @@ class Sequences:
             incoming.origin = origin
             self._join_network(incoming)
         elif now != incoming.last_access:
-            network = self._by_network[network_of(origin.address)]
+            network = self._by_network[peer_network(origin.address)]
             network.table(incoming).move_to_end(incoming)
         incoming.last_access = now
 
@@ -286,7 +286,7 @@ class Sequences:
             idlest = min(others, key=lambda each: each.last_access)
             is_idle = incoming.last_access - idlest.last_access > PEER_IDLE_S
             gone.append(idlest if is_idle else others[-1])
-        network = self._by_network.get(network_of(incoming.origin.address))
+        network = self._by_network.get(peer_network(incoming.origin.address))
         if not gone and network is not None and len(network) >= SEQUENCES_PER_NETWORK_MAX:
             gone.append(network.idlest(is_wanted))
         elif not gone and self._count >= SEQUENCES_MAX:
@@ -316,14 +316,14 @@ class Sequences:
         self.ended(incoming)
 
     def _join_network(self, incoming: Incoming) -> None:
-        name = network_of(incoming.origin.address)
+        name = peer_network(incoming.origin.address)
         network = self._by_network.get(name)
         if network is None:
             network = self._by_network[name] = _Network()
         network.table(incoming)[incoming] = None
 
     def _leave_network(self, incoming: Incoming) -> None:
-        name = network_of(incoming.origin.address)
+        name = peer_network(incoming.origin.address)
         network = self._by_network[name]
         del network.table(incoming)[incoming]
         if not len(network):

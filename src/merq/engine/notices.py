@@ -15,7 +15,6 @@ from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveManyStep, RemoveStep
 from merq.engine.holdings import MEMORY
 from merq.engine.incoming import Incoming, Origin, SequenceKey
-from merq.engine.networks import network_of
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
 from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue
@@ -30,6 +29,7 @@ from merq.model.names import (
     parse_direct_name,
     parse_path_name,
 )
+from merq.model.peer_networks import peer_network
 from merq.model.queue import QueueKind
 from merq.wire.build import Destination, Outline, build_packet
 from merq.wire.queue_names import identified_queue
@@ -526,13 +526,13 @@ def _may_wait(state: State, name: FormatName, address: str) -> bool:
         return False
     if sum(map(len, state.order_queues.values())) >= ORDER_QUEUES_MAX:
         return False
-    state.order_queues.setdefault(network_of(address), set()).add(text)
+    state.order_queues.setdefault(peer_network(address), set()).add(text)
     return True
 
 
 def _order_queues(state: State, address: str) -> set[str]:
     """The outgoing queues in which acknowledgments to a network wait, by their names."""
-    known = state.order_queues.get(network_of(address))
+    known = state.order_queues.get(peer_network(address))
     if known is None:
         return set()
     if len(known) >= SENDERS_PER_NETWORK_MAX:
@@ -546,7 +546,7 @@ def find_order_queues(state: State) -> None:
         name = queue.properties.path_name.lower()
         host, found, _ = name.removeprefix("direct=tcp:").partition("\\private$\\order_queue$")
         if queue.is_outgoing and found:
-            state.order_queues.setdefault(network_of(host), set()).add(name)
+            state.order_queues.setdefault(peer_network(host), set()).add(name)
 
 
 @lru_cache(maxsize=1024)
@@ -580,12 +580,13 @@ def name_of_destination(view: MessageView) -> FormatName | None:
 
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
     """[MS-MQQB] 3.1.7.15: the name that stands in a packet in one of these forms."""
-    if kind == DIRECT:
-        text = data.decode("utf-16-le", "surrogatepass")
-        try:
-            if len(text) <= NAME_REMEMBERED_MAX:
-                return _direct_name(text)
-            return parse_direct_name(text)
-        except NameSyntaxError:
-            return None
-    return identified_queue(view, kind, data)
+    return read_direct_name(data) if kind == DIRECT else identified_queue(view, kind, data)
+
+
+def read_direct_name(data: bytes) -> DirectName | None:
+    """A direct name as it lies in a packet; None if it is none."""
+    text = data.decode("utf-16-le", "surrogatepass")
+    try:
+        return _direct_name(text) if len(text) <= NAME_REMEMBERED_MAX else parse_direct_name(text)
+    except NameSyntaxError:
+        return None

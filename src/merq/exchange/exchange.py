@@ -77,6 +77,11 @@ class Exchange:
         return self._board.links()
 
     @property
+    def held_bytes(self) -> int:
+        """What all links have under way: came and not taken care of, or not written yet."""
+        return self._board.held.total
+
+    @property
     def open_count(self) -> int:
         """How many sessions are open."""
         return sum(link.is_open for link in self._board.links())
@@ -169,6 +174,7 @@ class Exchange:
             tokens, session.acknowledged = session.acknowledged, []
             self.outbound.acknowledged(tokens)
         self._settle(link)
+        self._board.count_held(link, now)
 
     def _advanced(self, link: Link, state: SessionState, now: float) -> None:
         guid = link.remote_guid
@@ -202,7 +208,16 @@ class Exchange:
     def is_paused(self, link: Link) -> bool:
         """Whether nothing should be read from a link for now."""
         session = link.session
-        return self.inbound.is_full or (session is not None and session.is_congested)
+        if session is None:
+            return self.inbound.is_full
+        if self.inbound.is_full or session.is_congested:
+            return True
+        # While memory is tight, everybody has one packet at a time under way.
+        return self._board.held.is_tight and session.has_unhandled
+
+    def counted(self, link: Link, now: float) -> None:
+        """The driver has read or written: a link has more under way, or less."""
+        self._board.count_held(link, now)
 
     def written(self, link: Link, now: float) -> None:
         """What was to be written to a link is gone: more may be sent."""
@@ -249,6 +264,8 @@ class Exchange:
         """[MS-MQQB] 3.1.6: what is due happens."""
         for link in self._board.links():
             if link.session is not None and not link.closing:
+                if self.is_paused(link):
+                    link.session.excuse(now)
                 link.session.tick(now)
                 self._settle(link)
         self.inbound.tick(now)

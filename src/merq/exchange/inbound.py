@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
@@ -11,13 +11,20 @@ from merq.engine.changes import Answer, Change
 from merq.engine.incoming import Incoming
 from merq.engine.notices import order_told
 from merq.errors import MessageQueueError
+from merq.exchange.fair_ring import FairRing
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
 from merq.exchange.switchboard import Switchboard
 from merq.wire.view import MessageView
 
-ARRIVALS_MAX: Final = 4096
-"""Messages that are taken with one change."""
+ARRIVALS_MAX: Final = 1024
+"""Messages that are taken with one change, at most."""
+
+ARRIVALS_MIN: Final = 8
+"""Messages that are taken with one change, however long they take."""
+
+ARRIVALS_S: Final = 0.0005
+"""How long it should take to decide on the messages of one change: others wait meanwhile."""
 
 DROPPED_TOLD_S: Final = 60.0
 """Seconds between two lines about messages that were dropped."""
@@ -29,13 +36,20 @@ REQUEST: Final = 1 << 63
 
 
 class Inbound:
-    """What comes."""
+    """What comes.
+
+    Attributes:
+        clock: By which it is measured how long messages take; one that stands still measures
+            nothing, and as many are taken as may be.
+    """
 
     def __init__(self, board: Switchboard, outbound: Outbound) -> None:
+        self.clock: Callable[[], float] = lambda: 0.0
         self._board = board
         self._outbound = outbound
         self._engine = board.host.engine
-        self._inbox: deque[tuple[Link, list[MessageView]]] = deque()
+        self._inbox: FairRing[str, tuple[Link, list[MessageView]]] = FairRing()
+        self._arrivals_max = ARRIVALS_MAX
         self._request = 0
         self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
@@ -55,22 +69,30 @@ class Inbound:
         assert link.session is not None, "it has received something"
         views = link.session.take_arrived()
         if views:
-            self._inbox.append((link, views))
+            self._inbox.add(link.network, (link, views))
+
+    @property
+    def has_more(self) -> bool:
+        """Whether messages wait that could be taken at once."""
+        return bool(self._inbox) and not self._request and not self.is_full
 
     def go_on(self, now: float) -> None:
-        """Takes what has come, unless what was taken before is still under way."""
+        """Takes some of what has come, unless what was taken before is still under way.
+
+        Each network has its turn: who sends much makes nobody else wait for all of it.
+        """
         resets = self._engine.arrivals.resets
         while resets:
             queue, count = resets.popleft()
             self._board.tell("sequences were reset", queue=queue, count=count)
-        while self._inbox and not self._request and not self.is_full:
+        while self.has_more:
             self._take_some(now)
 
     def _take_some(self, now: float) -> None:
         arrivals: list[Arrival] = []
         sizes: list[tuple[Link, int]] = []
-        while self._inbox and len(arrivals) < ARRIVALS_MAX:
-            link, views = self._inbox.popleft()
+        while self._inbox and len(arrivals) < self._arrivals_max:
+            link, views = self._inbox.pop()
             if link.drops_arrivals:
                 continue  # it comes again
             self._taken.append(link)
@@ -81,7 +103,9 @@ class Inbound:
             return
         self._request = REQUEST | 1
         ignored = self._engine.departures.ignored_acks
+        began = self.clock()
         arrived = self._engine.arrivals.arrive(self._request, arrivals)
+        self._pace(len(arrivals), self.clock() - began)
         self._tell_ignored(sizes, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
         if arrived.dropped:
@@ -90,6 +114,12 @@ class Inbound:
             self._outbound.ordered(queue, now)
         if arrived.refusal:
             self._refuse(sizes, arrived.taken, arrived.refusal)
+
+    def _pace(self, count: int, seconds: float) -> None:
+        """As many messages are taken next as fit into the time, by what these took."""
+        fitting = int(count * ARRIVALS_S / seconds) if seconds > 0 else ARRIVALS_MAX
+        # Dear ones count at once, cheap ones only when they keep coming.
+        self._arrivals_max = max(min(fitting, 2 * self._arrivals_max, ARRIVALS_MAX), ARRIVALS_MIN)
 
     def _tell_ignored(self, sizes: list[tuple[Link, int]], count: int) -> None:
         """[MS-MQQB] 3.1.5.6, 3.1.5.7: acknowledgments of others' sessions change nothing."""
@@ -144,9 +174,11 @@ class Inbound:
             return
         for link in taken:
             if not link.is_lost and link.session is not None:
-                link.session.handled(now)
-                if link.collect():
-                    self._board.dirty[link] = None
+                if not link.is_cut:
+                    link.session.handled(now)
+                self._board.held.count(link)
+                if link.collect() or self._board.held.is_tight:
+                    self._board.dirty[link] = None  # it may be read again
         for incoming in sequences:
             self._schedule(incoming, now)
 

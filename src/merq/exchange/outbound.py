@@ -295,7 +295,7 @@ class Outbound:
         """[MS-MQQB] 3.1.7.1: sends as much as the window and the other side's reading allow."""
         session = link.session
         assert session is not None, "an open link has one"
-        high = self._board.settings.outbox_high_bytes
+        high = self._board.outbox_high_bytes
         while link.is_open:
             room = session.room
             if room <= 0 or link.outbox_bytes + link.unwritten_bytes > high:

@@ -33,6 +33,8 @@ class ExchangeSettings:
         ping: Whether the other side is asked first if it would take a session.
         links_max: Connections at the same time.
         links_per_peer_max: Those that others may have from one address.
+        held_bytes_max: What all connections together may have under way: bytes that came and are
+            not taken care of, and bytes to be written.
         outbox_high_bytes: With so much unwritten nothing more is sent on a connection.
     """
 
@@ -53,4 +55,5 @@ class ExchangeSettings:
     ping: bool = False
     links_max: int = 4096
     links_per_peer_max: int = 512
+    held_bytes_max: int = 256 << 20
     outbox_high_bytes: int = 4 << 20

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
+from merq.exchange.held_bytes import HeldBytes
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, Peers
 from merq.exchange.settings import ExchangeSettings
 from merq.host import Host
+from merq.model.peer_networks import peer_network
 from merq.model.queue import OutgoingState
 
 REFUSED_MAX: Final = 64
@@ -27,6 +30,7 @@ class Switchboard:
         dirty: Connections that have something to be written, or are to be closed.
         dialing: Connections that are to be made.
         told: What people may want to know: a text, and what it is about.
+        held: What all connections have under way.
     """
 
     def __init__(self, host: Host, settings: ExchangeSettings, peers: Peers) -> None:
@@ -39,11 +43,13 @@ class Switchboard:
         # Of one address there may be hundreds of connections, and as many queues that look for one.
         self._by_guid: dict[tuple[str, UUID], dict[Link, None]] = {}
         self._dialled: dict[str, dict[Link, None]] = {}
+        self._incoming: Counter[str] = Counter()
         self._count = 0
         self._refused = 0
         self.dirty: dict[Link, None] = {}
         self.dialing: list[Link] = []
         self.told: list[tuple[str, dict[str, Fact]]] = []
+        self.held = HeldBytes(settings.held_bytes_max)
 
     def __len__(self) -> int:
         """How many connections there are, without those that are being refused."""
@@ -111,17 +117,17 @@ class Switchboard:
         if refusal:
             link.is_refused = True
             self._refused += 1
+        else:
+            self._incoming[link.network] += 1
         return link, refusal
 
     def _refusal(self, address: str) -> str:
         if len(self) >= self.settings.links_max:
             return f"{self.settings.links_max} connections are open"
-        others = sum(
-            not each.is_outgoing and not each.is_refused
-            for each in self._by_address.get(address, ())
-        )
+        network = peer_network(address)
+        others = self._incoming[network]
         if others >= self.settings.links_per_peer_max:
-            return f"{others} connections from there are open"
+            return f"{others} connections from {network} are open"
         return ""
 
     def _add(
@@ -146,8 +152,14 @@ class Switchboard:
     def remove(self, link: Link) -> None:
         """A connection is gone."""
         link.is_lost = True
-        if self._links.pop(link.number, None) is not None and link.is_refused:
-            self._refused -= 1
+        self.held.count(link)
+        if self._links.pop(link.number, None) is not None:
+            if link.is_refused:
+                self._refused -= 1
+            elif not link.is_outgoing:
+                self._incoming[link.network] -= 1
+                if not self._incoming[link.network]:
+                    del self._incoming[link.network]
         self.dirty.pop(link, None)
         _take_out(self._by_address, link.address, link)
         _take_out(self._dialled, link.address, link)
@@ -162,6 +174,29 @@ class Switchboard:
             for queue in link.queues:
                 if queue.state is not OutgoingState.ON_HOLD:
                     queue.state = OutgoingState.DISCONNECTING
+
+    def count_held(self, link: Link, now: float) -> None:
+        """A connection has more under way; if all of them have too much, somebody gives way."""
+        self.held.count(link)
+        while (worst := self.held.worst(now)) is not None:
+            self._give_way(worst)
+
+    def _give_way(self, link: Link) -> None:
+        held = link.held_bytes
+        self.close(link, f"memory runs out, and it holds {held} bytes of it")
+        link.drops_arrivals = True
+        link.is_cut = True
+        link.take_outbox()
+        if link.session is not None:
+            link.session.close(link.closing)
+            link.session.forget_input()
+        link.unread_bytes = link.unwritten_bytes = 0
+        self.held.count(link)
+
+    @property
+    def outbox_high_bytes(self) -> int:
+        """With so much unwritten nothing more is sent on a connection."""
+        return 0 if self.held.is_tight else self.settings.outbox_high_bytes
 
     def tell(self, text: str, **fields: Fact) -> None:
         """Something happened that people may want to know."""

@@ -16,19 +16,24 @@ from ipaddress import ip_address
 from typing import Any, Final, Protocol, cast
 
 from merq.exchange import Exchange, Link
+from merq.exchange.fair_ring import FairRing
 from merq.exchange.switchboard import Fact
 from merq.model.properties import ConnectionStatus
+from merq.net.accepting import Acceptor
 from merq.net.pinging import Pinger
-from merq.net.securing import Securing
-
-BACKLOG: Final = 1024
-"""Connections that wait to be accepted."""
+from merq.net.securing import Handshakes, Securing
 
 TICK_S: Final = 0.1
 """How often it is looked whether a timer is due, while there is anything to wait for."""
 
 IDLE_TICK_S: Final = 1.0
 """The same, while there is nothing."""
+
+SLICE_BYTES: Final = 4 << 10
+"""What is taken from a connection before it is the turn of another network's."""
+
+TURN_S: Final = 0.0005
+"""So long the connections together have their turns; then it is the turn of applications."""
 
 LOOKUPS_MAX: Final = 16
 """Host names that are looked up at the same time."""
@@ -78,6 +83,8 @@ class LinkProtocol(asyncio.Protocol):
         self._linking = linking
         self._is_secure = is_secure
         self._is_paused = False
+        self._unread = memoryview(b"")
+        self._ended = ""
         self.link = link
         self.transport: asyncio.Transport | None = None
 
@@ -99,21 +106,50 @@ class LinkProtocol(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=high, low=high // 2)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Bytes came: they are taken when it is this connection's turn."""
         link = self.link
-        if link is not None:
-            self._linking.receive(link, data)
-            self.restrain()
+        if link is None:
+            return
+        if self._unread:  # what TLS had in hand when reading was paused
+            self._unread = memoryview(bytes(self._unread) + data)
+        else:
+            self._unread = memoryview(data)
+            self._linking.await_turn(self, link)
+        link.unread_bytes = len(self._unread)
+        self._linking.exchange.counted(link, self._linking.now)
+        self.restrain()
+
+    def take_slice(self) -> None:
+        """It is this connection's turn: some of what came is taken."""
+        link = self.link
+        if link is None:
+            return
+        data, self._unread = self._unread[:SLICE_BYTES], self._unread[SLICE_BYTES:]
+        link.unread_bytes = len(self._unread)
+        self._linking.exchange.received(link, bytes(data), self._linking.now)
+        if self._unread:
+            self._linking.await_turn(self, link)
+        elif self.transport is None:
+            self._end(self._ended)
+        self.restrain()
 
     def flush(self) -> None:
         """Writes what there is to be written, and ends the connection if it is to be."""
         link, transport = self.link, self.transport
-        if link is None or transport is None:
+        if link is None:
+            return
+        if link.is_cut:
+            self._cut_off()
+            return
+        if transport is None:
+            if link.closing:
+                self._end("")
             return
         outbox = link.take_outbox()
         if outbox and not transport.is_closing():
             transport.write(outbox[0] if len(outbox) == 1 else b"".join(outbox))
         link.unwritten_bytes = transport.get_write_buffer_size()
+        self._linking.exchange.counted(link, self._linking.now)
         if link.closing and not transport.is_closing():
             transport.close()
             # Who reads nothing would keep it open for ever.
@@ -124,7 +160,7 @@ class LinkProtocol(asyncio.Protocol):
         link, transport = self.link, self.transport
         if link is None or transport is None or transport.is_closing():
             return
-        is_paused = self._linking.exchange.is_paused(link)
+        is_paused = bool(self._unread) or self._linking.exchange.is_paused(link)
         if is_paused and not self._is_paused:
             transport.pause_reading()
         elif not is_paused and self._is_paused:
@@ -139,11 +175,31 @@ class LinkProtocol(asyncio.Protocol):
             self._linking.go_on(link)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
-        link, self.link, self.transport = self.link, None, None
+        """The connection is gone; what it said before has its turns yet."""
+        self.transport = None
+        self._ended = "the other side closed the connection" if exc is None else str(exc)
+        if not self._unread or self._linking.is_over:
+            self._end(self._ended)
+
+    def _cut_off(self) -> None:
+        self._unread = memoryview(b"")
+        if self.transport is None:
+            self._end("")
+        else:
+            self.transport.abort()
+
+    def _end(self, reason: str) -> None:
+        self._unread = memoryview(b"")
+        link, self.link = self.link, None
         if link is not None:
-            reason = "the other side closed the connection" if exc is None else str(exc)
             self._linking.dismiss(link, reason)
+
+    def give_up(self) -> None:
+        """Ends the connection at once."""
+        if self.transport is None:
+            self._end(self._ended)
+        else:
+            self.transport.abort()
 
 
 class Linking:
@@ -166,13 +222,17 @@ class Linking:
         self._feed = feed
         self._log = log
         self._loop = asyncio.get_running_loop()
+        exchange.inbound.clock = self._loop.time
         self._protocols: dict[Link, LinkProtocol] = {}
-        self._servers: list[asyncio.Server] = []
+        self._unread: FairRing[str, LinkProtocol] = FairRing()
+        self._is_turn_due = False
+        self._acceptors: list[Acceptor] = []
+        self._handshakes = Handshakes()
         self._tasks: set[asyncio.Task[None]] = set()
         self._looking = asyncio.Semaphore(LOOKUPS_MAX)
         self._pinger = Pinger(exchange)
         self._ticking: asyncio.TimerHandle | None = self._loop.call_later(TICK_S, self._tick)
-        self._is_over = False
+        self.is_over = False
         self._last_one: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
@@ -186,32 +246,25 @@ class Linking:
         """
         settings = self.settings
         if settings.listens:
-            self._servers.append(
-                await self._loop.create_server(
-                    lambda: LinkProtocol(self, None, is_secure=False),
-                    settings.host,
-                    settings.port,
-                    backlog=BACKLOG,
-                )
-            )
+            self._accept(settings.port, lambda: LinkProtocol(self, None, is_secure=False))
             if settings.answers_ping:
                 await self._pinger.listen(settings.host, settings.ping_port)
         if settings.tls_port is not None:
             assert settings.server_context is not None, "the settings have both or none"
             context = settings.server_context
-            self._servers.append(
-                await self._loop.create_server(
-                    lambda: Securing(
-                        LinkProtocol(self, None, is_secure=True),
-                        context,
-                        settings.connect_s,
-                        self._refuse_tls,
-                    ),
-                    settings.host,
-                    settings.tls_port,
-                    backlog=BACKLOG,
-                )
+            self._accept(
+                settings.tls_port,
+                lambda: Securing(
+                    LinkProtocol(self, None, is_secure=True),
+                    context,
+                    settings.connect_s,
+                    self._refuse_tls,
+                    self._handshakes,
+                ),
             )
+
+    def _accept(self, port: int, factory: Callable[[], asyncio.Protocol]) -> None:
+        self._acceptors.append(Acceptor.on(self.settings.host, port, factory, self._log))
 
     def _refuse_tls(self, transport: asyncio.BaseTransport, reason: str) -> None:
         peer = transport.get_extra_info("peername")
@@ -233,9 +286,38 @@ class Linking:
         pinged = self.exchange.settings.ping
         self._feed(lambda: self.exchange.connected(link, self._loop.time(), pinged=pinged))
 
+    @property
+    def now(self) -> float:
+        """Seconds on a clock that only goes forward."""
+        return self._loop.time()
+
     def receive(self, link: Link, data: bytes) -> None:
-        """Bytes came."""
+        """Takes bytes at once."""
         self._feed(lambda: self.exchange.received(link, data, self._loop.time()))
+
+    def await_turn(self, protocol: LinkProtocol, link: Link) -> None:
+        """A connection has bytes to be taken."""
+        self._unread.add(link.network, protocol)
+        self._call_turn()
+
+    def _call_turn(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self._loop.call_soon(self._take_turns)
+
+    def _take_turns(self) -> None:
+        self._is_turn_due = False
+        self._feed(self._take_slices)
+
+    def _take_slices(self) -> None:
+        """Some bytes of each connection, network by network, until the time is over."""
+        end = self._loop.time() + TURN_S
+        while self._unread:
+            self._unread.pop().take_slice()
+            if self._loop.time() >= end:
+                break
+        if self._unread:
+            self._call_turn()
 
     def go_on(self, link: Link) -> None:
         """More may be written."""
@@ -278,7 +360,7 @@ class Linking:
         task.add_done_callback(self._tasks.discard)
 
     def _tick(self) -> None:
-        if self._is_over:
+        if self.is_over:
             return
         # Only what is awake needs it often.
         delay = TICK_S if len(self.exchange) or self.exchange.is_waiting else IDLE_TICK_S
@@ -337,13 +419,13 @@ class Linking:
 
     def stop_accepting(self) -> None:
         """No further connections."""
-        for server in self._servers:
-            server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         self._pinger.close()
 
     async def close(self) -> None:
         """[MS-MQQB] 3.1.4.2: ends every connection."""
-        self._is_over = True
+        self.is_over = True
         if self._ticking is not None:
             self._ticking.cancel()
         for task in list(self._tasks):
@@ -358,12 +440,11 @@ class Linking:
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._last_one), 1.0)
         for protocol in list(self._protocols.values()):
-            if protocol.transport is not None:
-                protocol.transport.abort()
+            protocol.give_up()
         if self._protocols and self._last_one is not None:
             await self._last_one
-        for server in self._servers:
-            await server.wait_closed()
+        for acceptor in self._acceptors:
+            await acceptor.wait_closed()
 
 
 def _is_way(host: str, address: str) -> bool:

@@ -23,16 +23,18 @@ from merq.model.queue_settings import BASE_PRIORITY_MAX, BASE_PRIORITY_MIN
 from merq.net.linking import LinkingSettings
 from merq.protocol.binary.settings import MERQ_WINDOW, STANDARD_PORT, WINDOW, SessionSettings
 from merq.service.kinds import (
+    MIB,
     PORT_MAX,
     Address,
     Count,
     File,
     ReachableHost,
     Seconds,
+    Size,
     Switch,
     Text,
 )
-from merq.service.sections import DAY_S, check, setting
+from merq.service.sections import BYTES_MAX, DAY_S, check, setting
 
 PEERS_MAX: Final = 100_000
 """Peers that a file may name."""
@@ -113,7 +115,22 @@ class ExchangeSection:
     )
     links_max: int = setting(4096, Count(1, 1 << 20), "Connections at a time, both ways.")
     links_per_peer_max: int = setting(
-        512, Count(1, 1 << 20), "Connections at a time that one address may have made."
+        512,
+        Count(1, 1 << 20),
+        "Connections at a time that one address may have made, or one /64 network of IPv6.",
+    )
+    memory_bytes: int = setting(
+        256 * MIB,
+        Size(16 * MIB, BYTES_MAX),
+        "What all connections together may have under way: bytes that came and are not taken care "
+        "of, half packets included, and bytes to be written. From half of it on each has one "
+        "packet at a time; beyond it, who keeps most for longest is cut off.",
+    )
+    stall_s: float = setting(
+        30.0,
+        Seconds(1, 3600),
+        "A packet that is not whole after this time, and a second more for each KiB of it that "
+        "came, ends its session.",
     )
     connect_s: float = setting(
         20.0, Seconds(0.1, 3600), "How long a connection may take to be made."
@@ -244,6 +261,7 @@ class ExchangeSection:
                 initialization_s=self.initialization_s,
                 cleanup_s=self.cleanup_s,
                 ack_wait_s=self.ack_wait_s,
+                stall_s=self.stall_s,
             ),
             retry_s=self.retry_s,
             order_ack_s=self.order_ack_s,
@@ -260,6 +278,7 @@ class ExchangeSection:
             hardened=self.hardened,
             ping=self.ping,
             links_max=self.links_max,
+            held_bytes_max=self.memory_bytes,
             links_per_peer_max=self.links_per_peer_max,
         )
 

@@ -17,6 +17,8 @@ from merq.protocol.binary.acknowledging import HEADER_SIZE, Received, Sent, Sess
 from merq.protocol.binary.settings import (
     ACK_TIMEOUT_MAX_MS,
     ACK_TIMEOUT_MIN_MS,
+    OPENING_PACKET_BYTES_MAX,
+    PACKET_RATE_MIN,
     RECOVERABLE_ACK_MAX_MS,
     RECOVERABLE_ACK_MIN_MS,
     SessionSettings,
@@ -85,6 +87,8 @@ class Session(Generic[_T]):
         window: How many messages may be without an acknowledgment, as we announce it.
         closing: Why it is closed, or is to be once its output is written; empty while it goes on.
         acknowledged: Tokens of messages that the other side has, for the caller to take.
+        half_packet_since: When the packet began to come that is not whole yet, or when it was
+            excused last; None if there is none.
     """
 
     def __init__(
@@ -122,6 +126,7 @@ class Session(Generic[_T]):
         self.acknowledged: list[_T] = []
         self._output: list[bytes] = []
         self._splitter = PacketSplitter()
+        self.half_packet_since: float | None = None
         self._sent: Sent[_T] = Sent()
         self._received = Received()
         self._batch = _Batch()
@@ -265,7 +270,13 @@ class Session(Generic[_T]):
         """
         if self._is_over():
             return
-        for packet in self._splitter.feed(data):
+        splitter = self._splitter
+        packets = splitter.feed(data)
+        if not splitter.buffered:
+            self.half_packet_since = None
+        elif packets or self.half_packet_since is None:
+            self.half_packet_since = now
+        for packet in packets:
             self._heard = True
             try:
                 self._receive(packet, now)
@@ -273,11 +284,45 @@ class Session(Generic[_T]):
                 self.close(f"a packet cannot be read: {wrong}")
             if self._is_over():
                 return
-        if self._splitter.failure is not None:
-            self.close(f"a packet cannot be read: {self._splitter.failure}")
+        if splitter.failure is not None:
+            self.close(f"a packet cannot be read: {splitter.failure}")
+        elif self.state is not SessionState.OPEN and splitter.expected > OPENING_PACKET_BYTES_MAX:
+            self.close(
+                f"a packet of {splitter.expected} bytes came while the session was "
+                f"{self.state.value}; at most {OPENING_PACKET_BYTES_MAX} belong there"
+            )
 
     def _is_over(self) -> bool:
         return bool(self.closing)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that came and are not taken care of, those of a packet that is not whole too."""
+        return self._unhandled_bytes + self._splitter.buffered
+
+    @property
+    def has_unhandled(self) -> bool:
+        """Whether messages came that are not taken care of."""
+        return self._unhandled_bytes > 0
+
+    def forget_input(self) -> None:
+        """Lets go of what came, of a session that is closed."""
+        assert self.closing, "what came is still wanted"
+        self._splitter = PacketSplitter()
+        self.half_packet_since = None
+        self._unhandled_bytes = 0
+
+    def excuse(self, now: float) -> None:
+        """Nothing is read at the moment: that a packet does not become whole is our doing."""
+        if self.half_packet_since is not None:
+            self.half_packet_since = now
+
+    def _stalled_at(self) -> float | None:
+        """When a packet that is not whole ends the session."""
+        if self.half_packet_since is None:
+            return None
+        came_s = self._splitter.buffered / PACKET_RATE_MIN
+        return self.half_packet_since + self._settings.stall_s + came_s
 
     def _receive(self, packet: bytes, now: float) -> None:
         if not packet[2] & _INTERNAL:
@@ -451,7 +496,14 @@ class Session(Generic[_T]):
         if self.closing:
             return None
         grows_at = self._peer_window.grows_at
-        timers = (self._initialization, self._cleanup, self._ack_wait, self._ack_send, grows_at)
+        timers = (
+            self._initialization,
+            self._cleanup,
+            self._ack_wait,
+            self._ack_send,
+            self._stalled_at(),
+            grows_at,
+        )
         return min((each for each in timers if each is not None), default=None)
 
     def tick(self, now: float) -> None:
@@ -462,6 +514,11 @@ class Session(Generic[_T]):
         if self._initialization is not None and now >= self._initialization:
             self.close(f"the session was {self.state.value} for too long")
             return
+        stalled_at = self._stalled_at()
+        if stalled_at is not None and now >= stalled_at:
+            came, expected = self._splitter.buffered, self._splitter.expected or "the first 16"
+            self.close(f"of a packet of {expected} bytes only {came} came in time")
+            return
         if self._ack_send is not None and now >= self._ack_send:
             if self._owes_ack:
                 self._send_ack(now)
@@ -470,7 +527,7 @@ class Session(Generic[_T]):
         if self._ack_wait is not None and now >= self._ack_wait:
             self._ack_waited(now)
         if self._cleanup is not None and now >= self._cleanup and not self.closing:
-            if not self._is_active and not self._sent.has_waiting and not self._unhandled_bytes:
+            if not (self._is_active or self._sent.has_waiting or self.held_bytes):
                 if self._owes_ack:
                     self._send_ack(now)  # or it would be sent again, and the same for ever
                 self.close("nothing was sent for a while")
