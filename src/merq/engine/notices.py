@@ -56,6 +56,9 @@ ADMINISTRATION_CLASSES: Final = frozenset(MessageClass) - {
 }
 """[MS-MQMQ] 2.2.18.1.6: what an administration acknowledgment can say."""
 
+_ABOUT_MESSAGES: Final = ADMINISTRATION_CLASSES | {MessageClass.MQMSG_CLASS_REPORT}
+"""Classes of messages that another message caused, whose identifier they have as correlation."""
+
 _ABOUT_RECEIVING: Final = 0x4000
 """[MS-MQMQ] 2.2.18.1.6: set in the classes of acknowledgments that are not about arrival."""
 
@@ -312,6 +315,7 @@ SENDERS_PER_ADDRESS_MAX: Final = 8
 """Senders at one address whose acknowledgments wait apart; whoever connects under ever new
 identifiers would make ever new queues."""
 
+_NOBODY: Final = bytes(16)
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
 
@@ -320,9 +324,11 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
     """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own."""
     if is_acknowledgment(view):
         return
-    name = _name_of(view, view.admin_queue_type, view.admin_queue)
+    name = name_of_admin_queue(view)
     if name is None or (reason in INSECURE and not state.sends_insecure_nacks):
         return
+    if _is_passing(state, view) and not state.may_call(name):
+        return  # of others it was asked when they came, and their packet says so
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.closing or target.properties.transactional:
         return
@@ -343,6 +349,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
             message_class=reason,
             correlation_id=view.message_id,
             recoverable=view.delivery_mode == 1,
+            time_to_reach_queue=state.acknowledgment_lifetime_s,
             label=view.label,
             body=view.body if brings_body else b"",
             body_type=view.body_type if brings_body else 0,
@@ -353,13 +360,13 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
 
 
 def asked_by(packet: bytes, source: bytes) -> UUID | None:
-    """The queue manager whose message one of our administration acknowledgments is about.
+    """The queue manager whose message one of our acknowledgments or reports is about.
 
     None if the packet is something else.
     """
     view = MessageView(packet)
     is_ours = packet[16:32] == source and not view.transactional
-    if not is_ours or view.message_class not in ADMINISTRATION_CLASSES:
+    if not is_ours or view.message_class not in _ABOUT_MESSAGES:
         return None
     return UUID(bytes_le=view.correlation_id[:16])
 
@@ -479,6 +486,17 @@ def _destination(name: FormatName) -> Destination:
 def name_of_destination(view: MessageView) -> FormatName | None:
     """The name that a message is sent to; None if there is none that can be read."""
     return _name_of(view, view.destination_type, view.destination)
+
+
+def name_of_admin_queue(view: MessageView) -> FormatName | None:
+    """The queue that a message wants to be told of its fate; None if none that can be read."""
+    return _name_of(view, view.admin_queue_type, view.admin_queue)
+
+
+def _is_passing(state: State, view: MessageView) -> bool:
+    """Whether a message is neither of this queue manager nor for it."""
+    packet = view.packet
+    return packet[16:32] != state.source and packet[32:48] not in (state.source, _NOBODY)
 
 
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:

@@ -10,10 +10,15 @@ from merq.engine.changes import Answer, Change
 from merq.engine.incoming import Incoming
 from merq.engine.notices import order_told
 from merq.errors import MessageQueueError
+from merq.exchange.acquaintances import Acquaintances
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
+from merq.exchange.routes import NULL_GUID
 from merq.exchange.switchboard import Switchboard
 from merq.wire.view import MessageView
+
+ADMIN_QUEUE: Final = 7 << 13
+"""[MS-MQMQ] 2.2.19.2: the type of the administration queue in UserHeader.Flags, 0 if none."""
 
 ARRIVALS_MAX: Final = 4096
 """Messages that are taken with one change."""
@@ -41,9 +46,12 @@ class _Told:
 class Inbound:
     """What comes."""
 
-    def __init__(self, board: Switchboard, outbound: Outbound) -> None:
+    def __init__(
+        self, board: Switchboard, outbound: Outbound, acquaintances: Acquaintances
+    ) -> None:
         self._board = board
         self._outbound = outbound
+        self._acquaintances = acquaintances
         self._engine = board.host.engine
         self._inbox: deque[tuple[Link, list[MessageView]]] = deque()
         self._request = 0
@@ -79,6 +87,8 @@ class Inbound:
             self._taken.append(link)
             sizes.append((link, len(views)))
             guid = link.remote_guid.bytes_le
+            if any([view.user_flags & ADMIN_QUEUE for view in views]):  # noqa: C419 - quicker
+                views = self._granted(link, views)
             arrivals += [Arrival(view, link.address, guid) for view in views]
         if not arrivals:
             return
@@ -91,6 +101,42 @@ class Inbound:
             self._outbound.ordered(queue, now)
         if arrived.refusal:
             self._refuse(sizes, arrived.taken, arrived.refusal)
+
+    def _granted(self, link: Link, views: list[MessageView]) -> list[MessageView]:
+        """Messages as they are taken: those whose administration queue may not be told ask for
+        nothing any more.
+
+        Whether one is received, or its time runs out, is told later, perhaps after a restart. So
+        what was decided about it is in its packet. What is passed on stays as it is.
+        """
+        granted, refused = [], 0
+        forwards = self._board.settings.forwards
+        ours = (self._engine.state.guid, NULL_GUID)
+        for view in views:
+            if (
+                view.acknowledgments
+                and (not forwards or view.queue_manager_address in ours)
+                and not self._acquaintances.may_be_told(view, link.address, link.remote_guid)
+            ):
+                refused += 1
+                granted.append(MessageView(view.with_acknowledgments(0)))
+            else:
+                granted.append(view)
+        if refused:
+            self._acquaintances.refused += refused
+            self._board.tell(
+                "acknowledgments are not sent",
+                peer=link.address,
+                count=refused,
+                reason="the messages want them sent to an address that is neither their sender's "
+                "nor known; exchange.acknowledge_to, or an entry in the file of peers, allows it",
+            )
+        return granted
+
+    @property
+    def refused_askers(self) -> int:
+        """How many messages wanted acknowledgments sent to where they are not."""
+        return self._acquaintances.refused
 
     def _tell_ignored(self, sizes: list[tuple[Link, int]], count: int) -> None:
         """[MS-MQQB] 3.1.5.6, 3.1.5.7: acknowledgments of others' sessions change nothing."""
