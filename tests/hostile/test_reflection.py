@@ -108,7 +108,7 @@ def test_where_our_applications_send_may_be_told_but_not_with_peer_alone() -> No
         assert len(sender.messages(0x10)) == expected
 
 
-@pytest.mark.spec("MS-MQQB 3.1.7.15", "E140")
+@pytest.mark.spec("MS-MQQB 3.1.7.15")
 def test_an_acknowledgment_that_cannot_be_delivered_does_not_wait_for_ever() -> None:
     town = Town()
     receiver = receiver_of(town, acknowledgment_lifetime_s=100)

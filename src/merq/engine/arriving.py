@@ -86,7 +86,12 @@ class Arrived(NamedTuple):
 
 
 class Arrivals:
-    """What comes."""
+    """What comes.
+
+    Attributes:
+        forwards: Whether messages for others are passed on.
+        impostors: How many messages came that say they were sent by this queue manager.
+    """
 
     def __init__(self, state: State, departures: Departures) -> None:
         self._state = state
@@ -95,6 +100,7 @@ class Arrivals:
         self._filler = Filler(state, Change())
         self._course: Course | None = None
         self.forwards = False
+        self.impostors = 0
 
     def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
         """[MS-MQQB] 3.1.5.8: takes messages; answers when what is to be kept of them is durable."""
@@ -116,6 +122,11 @@ class Arrivals:
             if refusal:
                 break
             count += 1
+            if arrival.view.packet[16:32] == self._state.source:
+                # What is sent here never leaves, and what leaves does not come back, unless routes
+                # lead in a circle. It is neither journaled nor told of as one of ours.
+                self.impostors += 1
+                continue
             if self._is_ack(arrival.view):
                 queue = self._take_ack(change, arrival)
                 if queue is not None:
@@ -335,7 +346,8 @@ class Arrivals:
         """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.5: a message for another queue manager goes on its way."""
         state = self._state
         name = notices.name_of_destination(view)
-        if not self.forwards or name is None:
+        is_elsewhere = isinstance(name, DirectName) and not state.may_call(name)
+        if not self.forwards or name is None or is_elsewhere:
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
             return
         if view.hop_count >= HOPS_MAX:

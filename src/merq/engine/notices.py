@@ -30,7 +30,7 @@ from merq.model.names import (
     parse_path_name,
 )
 from merq.model.queue import QueueKind
-from merq.wire.build import Destination, Outline, build_packet
+from merq.wire.build import Destination, Outline, build_packet, without_time_to_reach
 from merq.wire.queue_names import identified_queue
 from merq.wire.queues import DIRECT
 from merq.wire.view import MessageView
@@ -357,6 +357,21 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
     )
     if target.has_room(len(packet)) and state.has_room(len(packet)):
         put(state, change, target, MessageView(packet))
+
+
+def for_asker(packet: bytes, source: bytes, lifetime: bytes) -> bytes:
+    """A packet as it is transmitted: [MS-MQQB] 3.1.7.15, TimeToReachQueue of acknowledgments.
+
+    How long one waits here does not concern the other side, whose clock may show anything.
+
+    Args:
+        packet: Any message that leaves.
+        source: This queue manager.
+        lifetime: What acknowledgments that wait have as their time, as the packet has it.
+    """
+    if packet[12:16] != lifetime or asked_by(packet, source) is None:
+        return packet
+    return without_time_to_reach(packet)
 
 
 def asked_by(packet: bytes, source: bytes) -> UUID | None:

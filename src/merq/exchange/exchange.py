@@ -21,7 +21,7 @@ from merq.exchange.switchboard import Fact, Switchboard
 from merq.host import Host
 from merq.model.properties import ConnectionStatus
 from merq.protocol.application.reports import LinkReport
-from merq.protocol.binary.session import Session, SessionState
+from merq.protocol.binary.session import ITSELF, Session, SessionState
 
 
 class Exchange:
@@ -189,11 +189,8 @@ class Exchange:
     def _advanced(self, link: Link, state: SessionState, now: float) -> None:
         guid = link.remote_guid
         if guid == self.guid:
-            self._board.close(
-                link,
-                "the other side is this queue manager itself: if this computer has that name, let "
-                "the settings say so",
-            )
+            assert link.session is not None, "it has advanced"
+            self._board.close(link, link.session.closing or ITSELF)
         elif state is SessionState.WAITING_CPR_MSG:
             self.outbound.established(link)
         elif state is SessionState.OPEN:

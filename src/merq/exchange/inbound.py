@@ -94,7 +94,9 @@ class Inbound:
             return
         self._request = REQUEST | 1
         ignored = self._engine.departures.ignored_acks
+        impostors = self._engine.arrivals.impostors
         arrived = self._engine.arrivals.arrive(self._request, arrivals)
+        self._tell_impostors(sizes, self._engine.arrivals.impostors - impostors)
         self._tell_ignored(sizes, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
         for queue in arrived.ordered:
@@ -147,6 +149,17 @@ class Inbound:
                 peer=peers,
                 count=count,
                 reason="the messages that they name were sent to another queue manager",
+            )
+
+    def _tell_impostors(self, sizes: list[tuple[Link, int]], count: int) -> None:
+        """Messages that say they were sent here, and come from elsewhere, are not taken."""
+        if count:
+            self._board.tell(
+                "messages under our own identifier were dropped",
+                peer=", ".join(dict.fromkeys(link.address for link, _ in sizes)),
+                count=count,
+                reason="they name this queue manager as their sender: either routes lead in a "
+                "circle, or a copy of its data folder runs elsewhere, or somebody lies",
             )
 
     def _refuse(self, sizes: list[tuple[Link, int]], count: int, reason: str) -> None:

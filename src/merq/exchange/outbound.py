@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import ceil
 from typing import Final
 from uuid import UUID
 
 from merq.engine import notices, spelling
-from merq.engine.positions import Place
 from merq.engine.queue import Queue
 from merq.exchange.acquaintances import Acquaintances
+from merq.exchange.askers import Askers
 from merq.exchange.dials import DialKind
 from merq.exchange.dispatch import Turn
 from merq.exchange.lines import Line
 from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
 from merq.exchange.lookups import Lookups
+from merq.exchange.retry_schedule import RetrySchedule
 from merq.exchange.routes import NULL_GUID, Route, is_address, is_ours, route
 from merq.exchange.switchboard import Switchboard
 from merq.hresult import HResult
@@ -28,14 +28,6 @@ from merq.model.names import DirectName
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 from merq.wire.queues import PUBLIC
-
-WAKE_SPACING_S: Final = 1.0
-"""A session with the other side ends the wait for the next attempt to connect, but not sooner than
-this after the last one: anybody may connect, again and again."""
-
-RETRY_JITTER: Final = 0.25
-"""By how much of itself the time between two attempts is shortened at most, by chance, so that what
-failed together is not tried again together."""
 
 _UNREACHABLE: Final = int(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE)
 
@@ -52,12 +44,14 @@ class Outbound:
     ) -> None:
         self._board = board
         self._acquaintances = acquaintances
-        self._chance = chance
+        self._askers = Askers(board, acquaintances)
+        self._schedule = RetrySchedule(board.settings, board.host.engine.state, chance)
         self._engine = board.host.engine
         self._state = board.host.engine.state
         self._lines: dict[Queue, Line] = {}
         self._asked: dict[str, dict[Line, None]] = {}
         self._was_active = True
+        self._lifetime = board.settings.acknowledgment_lifetime_s.to_bytes(4, "little")
         self.lookups = Lookups()
 
     # Turns.
@@ -119,37 +113,11 @@ class Outbound:
                 line.enter(OutgoingState.CONNECTED)
                 link.ready.add(queue)
             return
-        if not line.asking and self._is_time(line, now):
+        schedule = self._schedule
+        if schedule.is_hurried(line) and self._askers.is_for_applications(line):
+            schedule.hasten(line, now)
+        if not line.asking and schedule.is_time(line, now):
             self._find_way(line, now)
-
-    def _is_time(self, line: Line, now: float) -> bool:
-        """Whether a queue may look for its way now.
-
-        A message of an application does not wait for the whole time that several failed attempts
-        have led to, but it is not tried more often than every `retry_s`.
-        """
-        if line.retry_at is None or line.tried_at is None:
-            return line.retry_at is None
-        soon = line.tried_at + self._board.settings.retry_s
-        if soon < line.retry_at and self._is_for_applications(line):
-            self._wait_until(line, max(soon, now), now)
-        if now < line.retry_at:
-            return False
-        line.retry_at = None
-        return True
-
-    def _is_for_applications(self, line: Line) -> bool:
-        """Whether anything in a queue is more than what others' messages caused."""
-        if line.is_order_queue:
-            return False
-        positions = line.queue.positions
-        ends = (positions.first(), positions.last())
-        return any(place is not None and self._asker_of(place) is None for place in ends)
-
-    def _asker_of(self, place: Place | None) -> UUID | None:
-        """Whose message an acknowledgment is about; None if it is something else, or unreadable."""
-        packet = None if place is None else self._state.readable(place)
-        return None if packet is None else notices.asked_by(packet, self._state.source)
 
     # The way.
 
@@ -168,11 +136,9 @@ class Outbound:
         """[MS-MQQB] 3.1.5.2.1: where the destination is, and how it is reached."""
         line.asker = None
         line.awaits_asker = False
-        line.kind = DialKind.ANSWER
-        if self._is_for_applications(line):
-            line.kind = DialKind.AGAIN if line.failures else DialKind.FRESH
-            if isinstance(line.name, DirectName):
-                self._acquaintances.meet(line.name.host)
+        line.kind = self._askers.kind_of(line)
+        if line.kind is not DialKind.ANSWER and isinstance(line.name, DirectName):
+            self._acquaintances.meet(line.name.host)
         found = self._route(line)
         if found is None:
             line.enter(OutgoingState.NEED_VALIDATION)
@@ -182,7 +148,7 @@ class Outbound:
             line.note(
                 ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, self._state.now, error=error, text=text
             )
-            self._wait(line, now)
+            self._schedule.failed(line, now)
             line.tried_at = None  # nobody was called
             return
         line.guid, line.destination = found.guid, found.destination
@@ -214,13 +180,16 @@ class Outbound:
     def looked_up(self, host: str, addresses: list[str], text: str, now: float) -> None:
         """A host's addresses, or why there are none."""
         self.lookups.ended(host)
+        if self._acquaintances.knows_host(host):
+            for address in addresses:
+                self._acquaintances.meet(address)
         for line in self._asked.pop(host, {}):
             line.asking = ""
             if line.link is not None:
                 continue
-            hops = [each for each in addresses if self._may_call(line, each)]
+            hops = [each for each in addresses if self._askers.may_call(line, each)]
             if not addresses:
-                hops = self._hops_to_asker(line)
+                hops = self._askers.hops_to(line)
             if hops:
                 self._reach(line, hops, now)
                 continue
@@ -232,34 +201,6 @@ class Outbound:
             error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
             line.note(ConnectionStatus.DNS_FAILURE, self._state.now, error=error, text=text)
             self._retry(line, now)
-
-    def _may_call(self, line: Line, address: str) -> bool:
-        """Whether an address that was found for a line's host may be called.
-
-        If only acknowledgments wait, another queue manager chose the name.
-        """
-        if line.kind is not DialKind.ANSWER or self._acquaintances.knows_host(line.host):
-            return True
-        asker = self._asker_of(line.queue.positions.first())
-        if asker is not None and self._board.peers.learned(asker) == address:
-            return True
-        return self._acquaintances.knows_host(address)
-
-    def _hops_to_asker(self, line: Line) -> list[str]:
-        """Where the queue manager is that waits for the first acknowledgment of a queue.
-
-        [MS-MQQB] 3.1.7.15 addresses it by the name of its administration queue; if no name service
-        knows the host of that, its session says where it is.
-        """
-        if line.needs_dial:
-            return []  # whoever says that a name is its own gets nothing that was not for it alone
-        asker = self._asker_of(line.queue.positions.first())
-        found = None if asker is None else self._board.peers.find(asker)
-        if found is None or asker is None or not is_address(found.host):
-            return []
-        line.guid = asker  # others may be behind the same address
-        line.asker = asker
-        return [found.host]
 
     def _reach(self, line: Line, addresses: list[str], now: float) -> None:
         """[MS-MQQB] 3.1.5.2: through a session that there is, or a new one."""
@@ -298,7 +239,7 @@ class Outbound:
             if link is not None and link.is_open:
                 return link
             best = best or link
-        asker = self._asker(line)
+        asker = self._askers.first(line)
         for address in addresses if asker is not None else ():
             assert asker is not None, "otherwise there is no address"
             link = self._board.find_asker(address, asker, is_secure=line.is_secure)
@@ -306,12 +247,6 @@ class Outbound:
                 line.asker = None if line.is_order_queue else asker
                 return link
         return best
-
-    def _asker(self, line: Line) -> UUID | None:
-        """Who may have the first message of a queue without being known: it is about its own."""
-        if line.is_order_queue:
-            return None if line.guid == NULL_GUID else line.guid
-        return None if line.needs_dial else self._asker_of(line.queue.positions.first())
 
     def _join(self, line: Line, link: Link, now: float) -> None:
         line.link = link
@@ -343,12 +278,7 @@ class Outbound:
         # Others may wait for who is at the other end.
         for line in self._lines.values():
             if line.link is None and self._leads_to(line, link):
-                line.failures = 0
-                soon = now if line.tried_at is None else line.tried_at + WAKE_SPACING_S
-                if line.retry_at is not None and soon > now:
-                    self._wait_until(line, min(soon, line.retry_at), now)
-                else:
-                    line.retry_at = None
+                self._schedule.wake(line, now)
                 self._state.outbound[line.queue] = None
 
     def _leads_to(self, line: Line, link: Link) -> bool:
@@ -358,7 +288,7 @@ class Outbound:
         """
         if link.address in line.hops and line.guid in (NULL_GUID, link.remote_guid):
             return True
-        if line.awaits_asker and self._asker(line) == link.remote_guid:
+        if line.awaits_asker and self._askers.first(line) == link.remote_guid:
             return True
         found = self._route(line)
         return found is not None and found.guid == link.remote_guid != NULL_GUID
@@ -391,23 +321,7 @@ class Outbound:
     def _retry(self, line: Line, now: float) -> None:
         """[MS-MQQB] 3.1.2.3: the session retry connect timer."""
         line.enter(OutgoingState.DISCONNECTED)
-        self._wait(line, now)
-
-    def _wait(self, line: Line, now: float) -> None:
-        """The next attempt comes after `retry_s`, and after twice as long when that fails too."""
-        settings = self._board.settings
-        most = max(settings.retry_s, settings.retry_max_s)
-        delay = min(settings.retry_s * 2.0 ** min(line.failures, 64), most)
-        if line.failures:
-            delay *= 1 - RETRY_JITTER * self._chance()
-        line.failures += 1
-        line.tried_at = now
-        line.needs_dial = False
-        self._wait_until(line, now + delay, now)
-
-    def _wait_until(self, line: Line, time: float, now: float) -> None:
-        line.retry_at = time
-        line.transfer.retry_time = self._state.now + ceil(time - now)
+        self._schedule.failed(line, now)
 
     def lost(self, link: Link, reason: str, now: float) -> None:
         """[MS-MQQB] 3.1.5.9: a session is closed: what is under way through it goes again."""
@@ -458,8 +372,8 @@ class Outbound:
         if line.asker is not None:
             most = 1  # the next may be for somebody else
         going = self._engine.departures.next(queue, most, BATCH_BYTES, remote, turn.last_lane)
-        if line.asker is not None and any(
-            notices.asked_by(packet, self._state.source) != line.asker for _, packet, *_ in going
+        if line.asker is not None and not self._askers.are_for(
+            line.asker, [each.packet for each in going]
         ):
             # Whoever says that an address or a name is its own gets what was for it alone.
             self._leave(line)
@@ -473,6 +387,8 @@ class Outbound:
         host = spelling.reachable_host(advertised, link.local_address)
         for lookup_id, waiting, is_recoverable, is_ordered, is_traced in going:
             packet = waiting
+            if packet[12:16] == self._lifetime:
+                packet = notices.for_asker(packet, self._state.source, self._lifetime)
             if is_routed and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
             if packet[61] & 0xE0 or packet[62] & 0x87:  # AQ, RQ or MQ

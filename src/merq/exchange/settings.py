@@ -56,7 +56,7 @@ class ExchangeSettings:
         confirmation_s: How long after this side has connected to a queue manager messages for it
             may also go through a connection that comes from there.
         acknowledge_to: Where administration queues may be that others' messages name.
-        acknowledgment_lifetime_s: How long administration acknowledgments may be on their way.
+        acknowledgment_lifetime_s: How long administration acknowledgments wait to be sent.
         outbox_high_bytes: With so much unwritten nothing more is sent on a connection.
     """
 
@@ -82,5 +82,5 @@ class ExchangeSettings:
     dials_max: int = 256
     confirmation_s: float = 600.0
     acknowledge_to: AcknowledgeTo = AcknowledgeTo.KNOWN
-    acknowledgment_lifetime_s: int = 4 * 86_400
+    acknowledgment_lifetime_s: int = 3 * 86_400
     outbox_high_bytes: int = 4 << 20
