@@ -71,6 +71,7 @@ def facts_of_transfer(report: TransferReport, now: int) -> list[tuple[str, str]]
     """What is known of the way out of a queue."""
     facts = [
         ("next hops", ", ".join(report.next_hops)),
+        ("next attempt", date_of(report.retry_at) if report.retry_at else ""),
         ("under way", f"{report.under_way:,} transmitted, {report.waiting:,} wait to be"),
         ("unacknowledged", _unacknowledged(report)),
         ("not received yet", _unread(report)),

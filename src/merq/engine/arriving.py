@@ -32,7 +32,7 @@ from merq.engine.sending import check_secured
 from merq.engine.state import State
 from merq.errors import MessageQueueError
 from merq.model.message_class import MessageClass
-from merq.model.names import LOCAL_COMPUTER, PathName
+from merq.model.names import LOCAL_COMPUTER, DirectName, PathName
 from merq.model.peer_networks import peer_network
 from merq.model.queue import QueueKind
 from merq.wire.acks import (
@@ -125,6 +125,7 @@ class Arrivals:
 
     Attributes:
         forwards: Messages for other queue managers are passed on.
+        impostors: How many messages came that say they were sent by this queue manager.
         resets: Queues whose sequences somebody has reset, and how many they were.
     """
 
@@ -138,6 +139,7 @@ class Arrivals:
         self._up_since = 0
         self.resets: deque[tuple[str, int]] = deque(maxlen=RESETS_TOLD_MAX)
         self.forwards = False
+        self.impostors = 0
 
     def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
         """[MS-MQQB] 3.1.5.8: takes messages; answers when what is to be kept of them is durable."""
@@ -159,6 +161,12 @@ class Arrivals:
             refusal = self._refusal(arrival)
             if refusal:
                 break
+            if arrival.view.packet[16:32] == self._state.source:
+                # What is sent here never leaves, and what leaves does not come back, unless routes
+                # lead in a circle. It is neither journaled nor told of as one of ours.
+                self.impostors += 1
+                count += 1
+                continue
             if self._is_ack(arrival.view):
                 queue = self._take_ack(change, arrival)
                 if queue is not None:
@@ -473,7 +481,8 @@ class Arrivals:
         """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.5: a message for another queue manager goes on its way."""
         state = self._state
         name = notices.name_of_destination(view)
-        if not self.forwards or name is None:
+        is_elsewhere = isinstance(name, DirectName) and not state.may_call(name)
+        if not self.forwards or name is None or is_elsewhere:
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, origin)
             return
         if view.hop_count >= HOPS_MAX:

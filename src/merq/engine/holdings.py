@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Final
 from uuid import UUID
@@ -29,8 +29,9 @@ from merq.engine.runs import SEQUENCE_MASK, Positions
 from merq.engine.work import Sending, Transaction
 from merq.errors import StoreError
 from merq.model.delivered import Delivered
-from merq.model.names import LOCAL_COMPUTER, PathName
+from merq.model.names import LOCAL_COMPUTER, FormatName, PathName
 from merq.model.queue import UNLIMITED, QueueKind, QueueProperties
+from merq.wire.headers import INFINITE
 from merq.wire.view import MessageView
 
 MEMORY: Final = 1 << 63
@@ -84,6 +85,8 @@ class Holdings:
         self.base_priorities: dict[UUID, int] = {}
         self.sends_insecure_nacks = False
         self.sends_reports = True
+        self.acknowledgment_lifetime_s = INFINITE
+        self.may_call: Callable[[FormatName], bool] = lambda _: True  # because of others' messages
         self.taken_bytes = 0
         self.memory_bytes = 0
         self.last_numbers: dict[QueueKind, int] = {}

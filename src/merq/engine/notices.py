@@ -31,7 +31,7 @@ from merq.model.names import (
 )
 from merq.model.peer_networks import peer_network
 from merq.model.queue import QueueKind
-from merq.wire.build import Destination, Outline, build_packet
+from merq.wire.build import Destination, Outline, build_packet, without_time_to_reach
 from merq.wire.queue_names import identified_queue
 from merq.wire.queues import DIRECT
 from merq.wire.view import MessageView
@@ -56,6 +56,9 @@ ADMINISTRATION_CLASSES: Final = frozenset(MessageClass) - {
     MessageClass.MQMSG_CLASS_ORDER_ACK,
 }
 """[MS-MQMQ] 2.2.18.1.6: what an administration acknowledgment can say."""
+
+_ABOUT_MESSAGES: Final = ADMINISTRATION_CLASSES | {MessageClass.MQMSG_CLASS_REPORT}
+"""Classes of messages that another message caused, whose identifier they have as correlation."""
 
 _ABOUT_RECEIVING: Final = 0x4000
 """[MS-MQMQ] 2.2.18.1.6: set in the classes of acknowledgments that are not about arrival."""
@@ -330,6 +333,7 @@ NAMES_REMEMBERED_MAX: Final = 1_024
 NAME_REMEMBERED_MAX: Final = 256
 """Characters of the longest of them."""
 
+_NOBODY: Final = bytes(16)
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
 
@@ -338,9 +342,11 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
     """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own."""
     if is_acknowledgment(view):
         return
-    name = _name_of(view, view.admin_queue_type, view.admin_queue)
+    name = name_of_admin_queue(view)
     if name is None or (reason in INSECURE and not state.sends_insecure_nacks):
         return
+    if _is_passing(state, view) and not state.may_call(name):
+        return  # of others it was asked when they came, and their packet says so
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.closing or target.properties.transactional:
         return
@@ -361,6 +367,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
             message_class=reason,
             correlation_id=view.message_id,
             recoverable=view.delivery_mode == 1,
+            time_to_reach_queue=state.acknowledgment_lifetime_s,
             label=view.label,
             body=view.body if brings_body else b"",
             body_type=view.body_type if brings_body else 0,
@@ -370,14 +377,29 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         put(state, change, target, MessageView(packet))
 
 
+def for_asker(packet: bytes, source: bytes, lifetime: bytes) -> bytes:
+    """A packet as it is transmitted: [MS-MQQB] 3.1.7.15, TimeToReachQueue of acknowledgments.
+
+    How long one waits here does not concern the other side, whose clock may show anything.
+
+    Args:
+        packet: Any message that leaves.
+        source: This queue manager.
+        lifetime: What acknowledgments that wait have as their time, as the packet has it.
+    """
+    if packet[12:16] != lifetime or asked_by(packet, source) is None:
+        return packet
+    return without_time_to_reach(packet)
+
+
 def asked_by(packet: bytes, source: bytes) -> UUID | None:
-    """The queue manager whose message one of our administration acknowledgments is about.
+    """The queue manager whose message one of our acknowledgments or reports is about.
 
     None if the packet is something else.
     """
     view = MessageView(packet)
     is_ours = packet[16:32] == source and not view.transactional
-    if not is_ours or view.message_class not in ADMINISTRATION_CLASSES:
+    if not is_ours or view.message_class not in _ABOUT_MESSAGES:
         return None
     return UUID(bytes_le=view.correlation_id[:16])
 
@@ -576,6 +598,17 @@ def _destination(name: FormatName) -> Destination:
 def name_of_destination(view: MessageView) -> FormatName | None:
     """The name that a message is sent to; None if there is none that can be read."""
     return _name_of(view, view.destination_type, view.destination)
+
+
+def name_of_admin_queue(view: MessageView) -> FormatName | None:
+    """The queue that a message wants to be told of its fate; None if none that can be read."""
+    return _name_of(view, view.admin_queue_type, view.admin_queue)
+
+
+def _is_passing(state: State, view: MessageView) -> bool:
+    """Whether a message is neither of this queue manager nor for it."""
+    packet = view.packet
+    return packet[16:32] != state.source and packet[32:48] not in (state.source, _NOBODY)
 
 
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:

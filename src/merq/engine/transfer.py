@@ -107,6 +107,7 @@ class Transfer:
         resends: How often transactional messages were sent again since the last OrderAck.
         resend_interval: How long an OrderAck is waited for, in seconds.
         resend_time: When they are sent again, in seconds since 1970; 0 if nothing waits.
+        retry_time: When it is tried again to connect, in seconds since 1970; 0 if nothing waits.
     """
 
     __slots__ = (
@@ -129,6 +130,7 @@ class Transfer:
         "resend_interval",
         "resend_time",
         "resends",
+        "retry_time",
         "sent_up_to",
         "sequence_id",
         "strays",
@@ -161,6 +163,7 @@ class Transfer:
         self.resends = 0
         self.resend_interval = 0
         self.resend_time = 0
+        self.retry_time = 0
 
     def holds(self, lookup_id: int) -> bool:
         """Whether a message is under way, so that only the other side knows what becomes of it."""

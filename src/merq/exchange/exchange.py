@@ -7,9 +7,11 @@ An event loop drives it, and so does the simulator.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from merq.engine.changes import Answer
+from merq.exchange.acquaintances import Acquaintances
 from merq.exchange.inbound import REQUEST, Inbound
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
@@ -19,20 +21,33 @@ from merq.exchange.switchboard import Fact, Switchboard
 from merq.host import Host
 from merq.model.properties import ConnectionStatus
 from merq.protocol.application.reports import LinkReport
-from merq.protocol.binary.session import Session, SessionState
+from merq.protocol.binary.session import ITSELF, Session, SessionState
 
 
 class Exchange:
     """[MS-MQQB] 3.1: sessions with other queue managers, and the messages that go through them."""
 
     def __init__(
-        self, host: Host, settings: ExchangeSettings | None = None, peers: Peers | None = None
+        self,
+        host: Host,
+        settings: ExchangeSettings | None = None,
+        peers: Peers | None = None,
+        chance: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """Begins.
+
+        Args:
+            host: The queue manager on its disk.
+            settings: What it keeps to.
+            peers: Queue managers that the settings know.
+            chance: A number from 0 up to 1, another one each time.
+        """
         self.settings = settings or ExchangeSettings()
         self._host = host
         self._board = Switchboard(host, self.settings, peers or Peers())
-        self.outbound = Outbound(self._board)
-        self.inbound = Inbound(self._board, self.outbound)
+        self._acquaintances = Acquaintances(self._board)
+        self.outbound = Outbound(self._board, self._acquaintances, chance)
+        self.inbound = Inbound(self._board, self.outbound, self._acquaintances)
         engine = host.engine
         engine.arrivals.forwards = self.settings.forwards
         engine.departures.in_doubt_s = self.settings.in_doubt_s
@@ -40,6 +55,8 @@ class Exchange:
         engine.state.sends_reports = self.settings.trace_reports
         engine.state.known_places.update(self._board.peers.places)
         engine.state.known_managers = self._board.peers.known
+        engine.state.acknowledgment_lifetime_s = self.settings.acknowledgment_lifetime_s
+        engine.state.may_call = self._acquaintances.knows
         engine.state.recent.size = self.settings.history_size
         engine.state.recent.lifetime_s = self.settings.history_s
         # [MS-MQQB] 3.1.4.1: what waits from before is sent.
@@ -59,7 +76,7 @@ class Exchange:
         """Whether another session would be taken."""
         if self.settings.hardened or not self._host.engine.state.connection_active:
             return False
-        return len(self._board) < self.settings.links_max
+        return self._board.accepted < self.settings.links_max
 
     @property
     def is_waiting(self) -> bool:
@@ -91,14 +108,12 @@ class Exchange:
         return [link.report() for link in self._board.links()]
 
     def take_dialing(self) -> list[Link]:
-        """Links that are to be connected."""
-        dialing, self._board.dialing = self._board.dialing, []
-        return dialing
+        """Links that are to be connected now; others wait until there is room."""
+        return self._board.dials.take()
 
     def take_lookups(self) -> list[str]:
-        """Host names whose addresses are to be looked up."""
-        lookups, self.outbound.lookups = self.outbound.lookups, []
-        return lookups
+        """Host names whose addresses are to be looked up now; others wait until there is room."""
+        return self.outbound.lookups.take()
 
     def take_told(self) -> list[tuple[str, dict[str, Fact]]]:
         """What happened that people may want to know."""
@@ -132,6 +147,7 @@ class Exchange:
 
     def connected(self, link: Link, now: float, *, pinged: bool = False) -> None:
         """A link that was dialled is connected."""
+        self._board.dials.ended(link)
         link.session = Session(
             self.guid,
             self.settings.session,
@@ -152,7 +168,8 @@ class Exchange:
         status: ConnectionStatus = ConnectionStatus.SOCKET_CONNECT_FAILURE,
     ) -> None:
         """A link that was dialled could not be connected."""
-        self._board.remove(link)
+        self._board.remove(link, now)
+        self._board.unreachable(link, now)
         self._board.tell("no connection", peer=link.address, reason=text)
         self.outbound.failed(link, status, text, now)
 
@@ -180,15 +197,12 @@ class Exchange:
         guid = link.remote_guid
         self._board.identified(link)
         if guid == self.guid:
-            self._board.close(
-                link,
-                "the other side is this queue manager itself: if this computer has that name, let "
-                "the settings say so",
-            )
+            assert link.session is not None, "it has advanced"
+            self._board.close(link, link.session.closing or ITSELF)
         elif state is SessionState.WAITING_CPR_MSG:
             self.outbound.established(link)
         elif state is SessionState.OPEN:
-            self._board.peers.learn(guid, link.address)
+            self._board.met(link, now)
             if link.is_secure:
                 self._board.peers.learn_secure(link.address)
             self._board.tell(
@@ -228,13 +242,14 @@ class Exchange:
         """[MS-MQQB] 3.1.7.3: a connection is gone."""
         if link.is_lost:
             return
-        self._board.remove(link)
+        self._board.remove(link, now)
         reason = link.closing or reason
         if link.session is not None:
             link.session.close(reason)
         what = "session closed" if link.was_open else "no session"
         self._board.tell(what, peer=link.address, reason=reason)
         if link.is_outgoing and not link.was_open:
+            self._board.unreachable(link, now)
             self.outbound.failed(link, ConnectionStatus.CONNECTION_REFUSED, reason, now)
         else:
             self.outbound.lost(link, reason, now)
@@ -252,7 +267,9 @@ class Exchange:
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do next."""
+        board = self._board
         times = [self.outbound.next_deadline(), self.inbound.next_deadline()]
+        times.append(board.dials.next_deadline())
         times += [
             link.session.next_deadline()
             for link in self._board.links()
@@ -268,5 +285,7 @@ class Exchange:
                     link.session.excuse(now)
                 link.session.tick(now)
                 self._settle(link)
+        for link in self._board.dials.overdue(now):
+            self._board.close(link, "no answer yet, and other connections wait to be made")
         self.inbound.tick(now)
         self.outbound.tick(now)

@@ -11,11 +11,16 @@ from merq.engine.changes import Answer, Change
 from merq.engine.incoming import Incoming
 from merq.engine.notices import order_told
 from merq.errors import MessageQueueError
+from merq.exchange.acquaintances import Acquaintances
 from merq.exchange.fair_ring import FairRing
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
+from merq.exchange.routes import NULL_GUID
 from merq.exchange.switchboard import Switchboard
 from merq.wire.view import MessageView
+
+ADMIN_QUEUE: Final = 7 << 13
+"""[MS-MQMQ] 2.2.19.2: the type of the administration queue in UserHeader.Flags, 0 if none."""
 
 ARRIVALS_MAX: Final = 1024
 """Messages that are taken with one change, at most."""
@@ -43,10 +48,13 @@ class Inbound:
             nothing, and as many are taken as may be.
     """
 
-    def __init__(self, board: Switchboard, outbound: Outbound) -> None:
+    def __init__(
+        self, board: Switchboard, outbound: Outbound, acquaintances: Acquaintances
+    ) -> None:
         self.clock: Callable[[], float] = lambda: 0.0
         self._board = board
         self._outbound = outbound
+        self._acquaintances = acquaintances
         self._engine = board.host.engine
         self._inbox: FairRing[str, tuple[Link, list[MessageView]]] = FairRing()
         self._arrivals_max = ARRIVALS_MAX
@@ -98,14 +106,18 @@ class Inbound:
             self._taken.append(link)
             sizes.append((link, len(views)))
             guid = link.remote_guid.bytes_le
+            if any([view.user_flags & ADMIN_QUEUE for view in views]):  # noqa: C419 - quicker
+                views = self._granted(link, views)
             arrivals += [Arrival(view, link.address, guid) for view in views]
         if not arrivals:
             return
         self._request = REQUEST | 1
         ignored = self._engine.departures.ignored_acks
+        impostors = self._engine.arrivals.impostors
         began = self.clock()
         arrived = self._engine.arrivals.arrive(self._request, arrivals)
         self._pace(len(arrivals), self.clock() - began)
+        self._tell_impostors(sizes, self._engine.arrivals.impostors - impostors)
         self._tell_ignored(sizes, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
         if arrived.dropped:
@@ -120,6 +132,42 @@ class Inbound:
         fitting = int(count * ARRIVALS_S / seconds) if seconds > 0 else ARRIVALS_MAX
         # Dear ones count at once, cheap ones only when they keep coming.
         self._arrivals_max = max(min(fitting, 2 * self._arrivals_max, ARRIVALS_MAX), ARRIVALS_MIN)
+
+    def _granted(self, link: Link, views: list[MessageView]) -> list[MessageView]:
+        """Messages as they are taken: those whose administration queue may not be told ask for
+        nothing any more.
+
+        Whether one is received, or its time runs out, is told later, perhaps after a restart. So
+        what was decided about it is in its packet. What is passed on stays as it is.
+        """
+        granted, refused = [], 0
+        forwards = self._board.settings.forwards
+        ours = (self._engine.state.guid, NULL_GUID)
+        for view in views:
+            if (
+                view.acknowledgments
+                and (not forwards or view.queue_manager_address in ours)
+                and not self._acquaintances.may_be_told(view, link.address, link.remote_guid)
+            ):
+                refused += 1
+                granted.append(MessageView(view.with_acknowledgments(0)))
+            else:
+                granted.append(view)
+        if refused:
+            self._acquaintances.refused += refused
+            self._board.tell(
+                "acknowledgments are not sent",
+                peer=link.address,
+                count=refused,
+                reason="the messages want them sent to an address that is neither their sender's "
+                "nor known; exchange.acknowledge_to, or an entry in the file of peers, allows it",
+            )
+        return granted
+
+    @property
+    def refused_askers(self) -> int:
+        """How many messages wanted acknowledgments sent to where they are not."""
+        return self._acquaintances.refused
 
     def _tell_ignored(self, sizes: list[tuple[Link, int]], count: int) -> None:
         """[MS-MQQB] 3.1.5.6, 3.1.5.7: acknowledgments of others' sessions change nothing."""
@@ -151,6 +199,17 @@ class Inbound:
         )
         self._dropped = 0
         self._tell_dropped_at = now + DROPPED_TOLD_S
+
+    def _tell_impostors(self, sizes: list[tuple[Link, int]], count: int) -> None:
+        """Messages that say they were sent here, and come from elsewhere, are not taken."""
+        if count:
+            self._board.tell(
+                "messages under our own identifier were dropped",
+                peer=", ".join(dict.fromkeys(link.address for link, _ in sizes)),
+                count=count,
+                reason="they name this queue manager as their sender: either routes lead in a "
+                "circle, or a copy of its data folder runs elsewhere, or somebody lies",
+            )
 
     def _refuse(self, sizes: list[tuple[Link, int]], count: int, reason: str) -> None:
         """[MS-MQQB] 3.1.5.8.8: whose messages find no room has its session closed."""

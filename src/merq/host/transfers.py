@@ -68,6 +68,7 @@ def transfer(engine: QueueManager, queue: Queue) -> TransferReport:
         resends=found.resends,
         resend_interval_s=found.resend_interval,
         resend_at=found.resend_time if is_waited_for else 0,
+        retry_at=found.retry_time if queue.positions.count else 0,
     )
 
 

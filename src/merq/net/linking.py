@@ -10,6 +10,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -17,6 +18,7 @@ from typing import Any, Final, Protocol, cast
 
 from merq.exchange import Exchange, Link
 from merq.exchange.fair_ring import FairRing
+from merq.exchange.lookups import LOOKUPS_MAX, OTHERS_LOOKUPS_MAX
 from merq.exchange.switchboard import Fact
 from merq.model.properties import ConnectionStatus
 from merq.net.accepting import Acceptor
@@ -34,9 +36,6 @@ SLICE_BYTES: Final = 4 << 10
 
 TURN_S: Final = 0.0005
 """So long the connections together have their turns; then it is the turn of applications."""
-
-LOOKUPS_MAX: Final = 16
-"""Host names that are looked up at the same time."""
 
 
 class Teller(Protocol):
@@ -58,6 +57,7 @@ class LinkingSettings:
         port: The TCP port, here and everywhere.
         listens: Whether others may connect.
         connect_s: How long a connection may take to be made.
+        lookup_s: How long the name service may take for a host name.
         tls_port: The port for sessions inside of TLS, None if there is none.
         server_context: What this side shows to who connects there.
         client_context: What it shows and demands when it connects.
@@ -69,6 +69,7 @@ class LinkingSettings:
     port: int
     listens: bool = True
     connect_s: float = 20.0
+    lookup_s: float = 20.0
     tls_port: int | None = None
     server_context: ssl.SSLContext | None = None
     client_context: ssl.SSLContext | None = None
@@ -229,7 +230,12 @@ class Linking:
         self._acceptors: list[Acceptor] = []
         self._handshakes = Handshakes()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looking = asyncio.Semaphore(LOOKUPS_MAX)
+        self._dialling: dict[Link, asyncio.Task[None]] = {}
+        # A lookup cannot be ended before the name service answers: each kind has its own threads.
+        self._resolvers = {
+            False: ThreadPoolExecutor(LOOKUPS_MAX, "merq-lookup"),
+            True: ThreadPoolExecutor(OTHERS_LOOKUPS_MAX, "merq-lookup-others"),
+        }
         self._pinger = Pinger(exchange)
         self._ticking: asyncio.TimerHandle | None = self._loop.call_later(TICK_S, self._tick)
         self.is_over = False
@@ -343,9 +349,11 @@ class Linking:
                 protocol.flush()
                 protocol.restrain()
             elif link.closing and not link.is_lost:
+                if link in self._dialling:
+                    self._dialling[link].cancel()
                 self._loop.call_soon(self.dismiss, link, link.closing)
         for link in exchange.take_dialing():
-            self._start(self._dial(link))
+            self._dialling[link] = self._start(self._dial(link))
         for host in exchange.take_lookups():
             self._start(self._look_up(host))
         self._tell()
@@ -354,10 +362,11 @@ class Linking:
         for text, fields in self.exchange.take_told():
             self._log.info(text, **fields)
 
-    def _start(self, doing: Any) -> None:
-        task = self._loop.create_task(doing)
+    def _start(self, doing: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = self._loop.create_task(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _tick(self) -> None:
         if self.is_over:
@@ -370,6 +379,12 @@ class Linking:
             protocol.restrain()
 
     async def _dial(self, link: Link) -> None:
+        try:
+            await self._connect(link)
+        finally:
+            self._dialling.pop(link, None)
+
+    async def _connect(self, link: Link) -> None:
         settings, exchange = self.settings, self.exchange
         if exchange.settings.ping and not await self._pinger.ask(link.address, settings.ping_port):
             text = "no answer to a ping, or a refusal"
@@ -407,12 +422,14 @@ class Linking:
     async def _look_up(self, host: str) -> None:
         addresses: list[str] = []
         text = ""
-        async with self._looking:
-            try:
-                found = await self._loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-                addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-            except (OSError, UnicodeError) as wrong:
-                text = str(wrong)
+        threads = self._resolvers[self.exchange.outbound.lookups.is_for_others(host)]
+        try:
+            async with asyncio.timeout(self.settings.lookup_s):
+                addresses = await self._loop.run_in_executor(threads, _addresses_of, host)
+        except TimeoutError:
+            text = f"the name service has not answered within {self.settings.lookup_s:g} s"
+        except (OSError, UnicodeError) as wrong:
+            text = str(wrong)
         self._feed(lambda: self.exchange.looked_up(host, addresses, self._loop.time(), text))
 
     # The end.
@@ -431,6 +448,8 @@ class Linking:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for threads in self._resolvers.values():
+            threads.shutdown(wait=False, cancel_futures=True)
         for protocol in list(self._protocols.values()):
             protocol.flush()
             if protocol.transport is not None:
@@ -445,6 +464,12 @@ class Linking:
             await self._last_one
         for acceptor in self._acceptors:
             await acceptor.wait_closed()
+
+
+def _addresses_of(host: str) -> list[str]:
+    """What the name service says; waits for it."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 def _is_way(host: str, address: str) -> bool:

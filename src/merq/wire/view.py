@@ -398,6 +398,11 @@ class MessageView:
         at = self._properties_at + 2
         return self.packet[at] | self.packet[at + 1] << 8
 
+    def with_acknowledgments(self, asked: int) -> bytes:
+        """The packet with other administration acknowledgments asked for."""
+        at = self._properties_at
+        return self.packet[:at] + bytes([self.packet[at] & ~0x0F | asked]) + self.packet[at + 1 :]
+
     def with_class(self, message_class: int) -> bytes:
         """The packet with another class: why the message is where it is."""
         at = self._properties_at + 2

@@ -495,7 +495,7 @@ def test_who_sends_of_an_earlier_sequence_again_learns_that_it_has_arrived(queue
 def test_who_pretends_to_be_this_queue_manager_is_told_nothing(queues: World) -> None:
     name = PrivateName(computer=GUID, number=queues.find(r".\private$\tx"))
     packet = foreign(name, transaction=place(1), source_queue_manager=GUID.bytes_le)
-    (incoming,) = arrive(queues, packet).sequences
-    change = Change()
-    order_told(queues.engine.state, change, incoming)
-    assert change.steps == []
+    arrived = arrive(queues, packet)
+    assert (arrived.taken, arrived.sequences) == (1, [])
+    assert queues.engine.arrivals.impostors == 1
+    assert queues.engine.state.sequences.all() == []

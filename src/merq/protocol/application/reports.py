@@ -141,6 +141,7 @@ class TransferReport:
         resends: How often transactional messages were sent again since then.
         resend_interval_s: How long an order acknowledgment is waited for.
         resend_at: When they are sent again, in seconds since 1970; 0 if nothing waits.
+        retry_at: When it is tried again to connect, in seconds since 1970; 0 if nothing waits.
     """
 
     state: OutgoingState
@@ -159,6 +160,7 @@ class TransferReport:
     resends: int
     resend_interval_s: int
     resend_at: int
+    retry_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

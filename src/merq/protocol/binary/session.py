@@ -52,6 +52,20 @@ _PIGGYBACK_SHARE: Final = 0.75
 """[MS-MQQB] 3.1.7.11: an acknowledgment travels along when so much of its time has passed."""
 
 
+ITSELF: Final = (
+    "the other side is this queue manager itself: if this computer has that name, let the settings "
+    "say so"
+)
+"""Why a session is closed that this queue manager has made with itself."""
+
+IMPOSTOR: Final = (
+    "the other side says that it is this queue manager: either this computer has called itself, by "
+    "a name that exchange.aliases lacks, or a copy of its data folder runs elsewhere, or somebody "
+    "lies"
+)
+"""Why a session is refused that begins with this queue manager's own identifier."""
+
+
 class SessionState(Enum):
     """[MS-MQQB] 3.1.1.3.1: how far a session is."""
 
@@ -178,6 +192,9 @@ class Session(Generic[_T]):
         elif self.state is not SessionState.WAITING_ECR_MSG:
             self.close(f"an EstablishConnection came while the session was {self.state.value}")
         elif packet.internal_header.flags.refused:
+            if header.server_guid == self._own_guid:
+                self.close(ITSELF)
+                return
             is_meant = self.remote_guid in (NULL_GUID, header.server_guid)
             why = "it takes no more" if is_meant else f"{self.remote_guid} was wanted"
             self.close(f"{header.server_guid} refused the session: {why}")
@@ -196,6 +213,8 @@ class Session(Generic[_T]):
         self.remote_guid = header.client_guid
         if header.server_guid not in (NULL_GUID, self._own_guid):
             self._refusal = f"{header.client_guid} wanted {header.server_guid}, which is not here"
+        if header.client_guid == self._own_guid:
+            self._refusal = IMPOSTOR
         reserved = RESPONSE_FILL
         if header.padding == MERQ_REQUEST_PADDING:
             reserved = MERQ_RESPONSE_RESERVED
