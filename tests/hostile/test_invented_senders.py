@@ -284,9 +284,10 @@ def test_five_hundred_connections_from_one_address_are_not_looked_through_for_ea
         session.link.__class__ = Counted
     board = receiver.exchange.outbound._board
     for session in sessions:
-        assert board.find(THREE, session.guid, is_secure=False) is session.link
-    assert board.find(THREE, UUID(int=0), is_secure=False) is None, "it is not said whose it is"
-    assert looks <= 2 * len(sessions)
+        assert board.find_asker(THREE, session.guid, is_secure=False) is session.link
+        assert board.find(THREE, session.guid, 0.0, is_secure=False) is None, "nobody confirms it"
+    assert board.find(THREE, UUID(int=0), 0.0, is_secure=False) is None, "nor who else it may be"
+    assert looks <= 4 * len(sessions)
     for session in sessions:
         session.hang_up()
-    assert board.find(THREE, sessions[0].guid, is_secure=False) is None
+    assert board.find_asker(THREE, sessions[0].guid, is_secure=False) is None
