@@ -64,6 +64,22 @@ class QueueSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alteration:
+    """What is to be changed of a queue; None stays as it is."""
+
+    label: str | None = None
+    journaling: bool | None = None
+    quota: int | None = None
+    journal_quota: int | None = None
+    base_priority: int | None = None
+    type_id: UUID | None = None
+    poison_after: int | None = None
+    authenticate: bool | None = None
+    privacy_level: PrivacyLevel | None = None
+    multicast_address: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueProperties:
     """[MS-MQDMPR] 3.1.1.2, 3.1.7.1.33: the attributes of a queue that survive, with their defaults.
 
