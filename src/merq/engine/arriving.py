@@ -77,12 +77,16 @@ class Arrived(NamedTuple):
         sequences: Whose senders are to be told how far they are.
         ordered: Queues for which an OrderAck came.
         refusal: Why not all were looked at.
+        needed: The room that the first of those would have taken, if that is why; else 0.
+        is_express: That one would have taken memory.
     """
 
     taken: int
     sequences: list[Incoming]
     ordered: list[Queue]
     refusal: str
+    needed: int = 0
+    is_express: bool = False
 
 
 class Arrivals:
@@ -105,48 +109,95 @@ class Arrivals:
         ordered: list[Queue] = []
         count = 0
         refusal = ""
+        needed, is_express = 0, False
         self._course = None
         for arrival in arrivals:
             course = self._course_under_way()
             if course is not None and course.takes(arrival.view, arrival.address):
                 count += 1
                 continue
-            self._end_course(change)
-            refusal = self._refusal(arrival)
+            self._end_course(change, step)
+            is_ack = self._is_ack(arrival.view)
+            if not is_ack and self._room(step, arrival) < len(arrival.view.packet):
+                needed = len(arrival.view.packet)
+            refusal = self._shortage(step, arrival) if needed else self._refusal(arrival)
             if refusal:
+                is_express = not arrival.view.user_flags & _DELIVERY
                 break
             count += 1
-            if self._is_ack(arrival.view):
+            if is_ack:
                 queue = self._take_ack(change, arrival)
                 if queue is not None:
                     ordered.append(queue)
                 continue
             self._take(change, step, touched, arrival)
-        self._end_course(change)
+        self._end_course(change, step)
         for incoming in {**step.sequences, **step.rejected}:
             data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
             change.entries.append(records.sequence(data))
-        if step.sequences or step.messages:
+        if step.sequences or step.messages or step.coming.total_bytes:
             change.steps.append(step)
         change.answers.append(Answer(request, count))
         self._state.submit(change)
-        return Arrived(count, list(touched), ordered, refusal)
+        return Arrived(count, list(touched), ordered, refusal, needed, is_express)
 
     def _course_under_way(self) -> Course | None:
         return self._course
 
-    def _end_course(self, change: Change) -> None:
+    def _end_course(self, change: Change, step: ArriveStep) -> None:
         if self._course is not None:
-            self._course.end(change)
+            self._course.end(change, step.coming)
             self._course = None
+
+    # Room.
+
+    def _room(self, step: ArriveStep, arrival: Arrival) -> int:
+        """How many bytes more may come from where this message did."""
+        state, limits = self._state, self._state.limits
+        room = state.free_bytes
+        if limits.is_shared:
+            most = limits.network_quota_bytes
+            room = min(room, state.network.room(arrival.address, most, step.coming))
+            if not arrival.view.user_flags & _DELIVERY:
+                most, coming = limits.network_memory_bytes, step.coming_in_memory
+                room = min(room, state.network_memory.room(arrival.address, most, coming))
+        return room
+
+    def is_relieved(self, address: str, needed: int, *, is_express: bool) -> bool:
+        """Whether there is room again for an address that was refused a message of this size."""
+        state, limits = self._state, self._state.limits
+        if state.free_bytes < needed:
+            return False
+        if not limits.is_shared:
+            return True
+        memory, most = state.network_memory, limits.network_memory_bytes
+        if is_express and not memory.is_relieved(address, most, needed):
+            return False
+        return state.network.is_relieved(address, limits.network_quota_bytes, needed)
+
+    def _shortage(self, step: ArriveStep, arrival: Arrival) -> str:
+        """[MS-MQQB] 3.1.5.8.8: why there is no room for a message."""
+        state, limits = self._state, self._state.limits
+        size = len(arrival.view.packet)
+        if not state.has_room(size):
+            return f"the computer's quota of {limits.machine_quota} KB is used up"
+        share, coming, what = state.network, step.coming, "quota"
+        most = limits.network_quota_bytes
+        if share.room(arrival.address, most, coming) >= size:
+            share, coming, what = state.network_memory, step.coming_in_memory, "memory"
+            most = limits.network_memory_bytes
+        used = share.used_by(arrival.address) + coming.by_address.get(arrival.address, 0)
+        return (
+            f"its messages take {used} bytes, those of all other queue managers "
+            f"{share.total_bytes + coming.total_bytes} of {most}, their share of the {what}; "
+            f"another message of {size} is taken when there is more room"
+        )
 
     def _refusal(self, arrival: Arrival) -> str:
         """[MS-MQQB] 3.1.5.8.8: why the session is to be closed instead of taking a message."""
         state, view = self._state, arrival.view
-        if state.throttled:
+        if state.throttled or state.network_low_on_disk:
             return "the queue manager is short of disk or memory"
-        if not state.has_room(len(view.packet)):
-            return f"the computer's quota of {state.limits.machine_quota} KB is used up"
         if view.transactional and len(state.sequences) >= SEQUENCES_MAX:
             key = state.sequences.key_of(
                 view.packet[16:32], view.destination_type, view.destination
@@ -208,6 +259,7 @@ class Arrivals:
             if not self._is_next(step, incoming, arrival):
                 return
         if not self._is_for_us(view):
+            self._charge(step, arrival, state.source_key(source) >> 32)
             self._forward(change, view)
             return
         queue = self._find(view)
@@ -216,19 +268,26 @@ class Arrivals:
             self._reject(change, view, reason)
             return
         assert queue is not None, "there is a reason otherwise"
+        key = state.source_key(source)
+        is_kept = view.user_flags & _DELIVERY != 0
         self._filler.put(
-            queue,
-            view.packet,
-            view.priority,
-            state.source_key(source) | view.message_ordinal,
-            is_recoverable=view.user_flags & _DELIVERY != 0,
+            queue, view.packet, view.priority, key | view.message_ordinal, is_recoverable=is_kept
         )
+        self._charge(step, arrival, key >> 32)
         if view.user_flags & notices.TELLING:
             notices.arrived(state, change, view)
         if view.traced:
             tracing.report(state, change, view)
         if incoming is not None and is_plain(view):
-            self._course = Course(state, queue, incoming, view, arrival.address)
+            room = self._room(step, arrival)
+            self._course = Course(state, queue, incoming, view, arrival.address, room)
+
+    def _charge(self, step: ArriveStep, arrival: Arrival, number: int) -> None:
+        """A message is kept: its address is charged with it when it is here."""
+        size = len(arrival.view.packet)
+        step.coming.add(arrival.address, number, size)
+        if not arrival.view.user_flags & _DELIVERY:
+            step.coming_in_memory.add(arrival.address, number, size)
 
     def _sequence(self, view: MessageView) -> Incoming:
         """The sequence of a message."""

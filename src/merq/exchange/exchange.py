@@ -61,6 +61,11 @@ class Exchange:
         return len(self._board) < self.settings.links_max
 
     @property
+    def throttled(self) -> tuple[str, ...]:
+        """Addresses that are not read because their messages found no room."""
+        return self.inbound.throttled
+
+    @property
     def is_waiting(self) -> bool:
         """Whether anything waits for its time, sessions aside."""
         return self.outbound.is_waiting or self.inbound.next_deadline() is not None
@@ -200,7 +205,10 @@ class Exchange:
     def is_paused(self, link: Link) -> bool:
         """Whether nothing should be read from a link for now."""
         session = link.session
-        return self.inbound.is_full or (session is not None and session.is_congested)
+        if self.inbound.is_full or (session is not None and session.is_congested):
+            return True
+        # What we have connected is read: acknowledgments make room.
+        return not link.is_outgoing and self.inbound.is_throttled(link.address)
 
     def written(self, link: Link, now: float) -> None:
         """What was to be written to a link is gone: more may be sent."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from merq.engine.arriving import Arrival
+from merq.engine.arriving import Arrival, Arrived
 from merq.engine.changes import Answer, Change
 from merq.engine.incoming import Incoming
 from merq.engine.notices import order_told
@@ -17,6 +17,9 @@ from merq.wire.view import MessageView
 
 ARRIVALS_MAX: Final = 4096
 """Messages that are taken with one change."""
+
+THROTTLED_MAX: Final = 10_000
+"""Addresses that are known to have found no room; beyond it the first of them is read again."""
 
 REQUEST: Final = 1 << 63
 """The engine knows our requests by this bit."""
@@ -51,11 +54,22 @@ class Inbound:
         self._sequences: list[Incoming] = []
         self._told: dict[Incoming, _Told] = {}
         self._forget_at = 0
+        self._throttled: dict[str, tuple[int, bool]] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether nothing can be taken for now, so that nothing should be read."""
-        return self._engine.state.throttled
+        state = self._engine.state
+        return state.throttled or state.network_low_on_disk
+
+    @property
+    def throttled(self) -> tuple[str, ...]:
+        """Addresses whose messages found no room: nothing is read from there until there is."""
+        return tuple(self._throttled)
+
+    def is_throttled(self, address: str) -> bool:
+        """Whether nothing should be read that comes from an address."""
+        return address in self._throttled
 
     def came(self, link: Link) -> None:
         """Messages came through a connection."""
@@ -66,18 +80,20 @@ class Inbound:
 
     def go_on(self, now: float) -> None:
         """Takes what has come, unless what was taken before is still under way."""
+        if self._throttled:
+            self._relieve()
         while self._inbox and not self._request and not self.is_full:
             self._take_some(now)
 
     def _take_some(self, now: float) -> None:
         arrivals: list[Arrival] = []
-        sizes: list[tuple[Link, int]] = []
+        batches: list[tuple[Link, list[MessageView]]] = []
         while self._inbox and len(arrivals) < ARRIVALS_MAX:
             link, views = self._inbox.popleft()
             if link.drops_arrivals:
                 continue  # it comes again
             self._taken.append(link)
-            sizes.append((link, len(views)))
+            batches.append((link, views))
             guid = link.remote_guid.bytes_le
             arrivals += [Arrival(view, link.address, guid) for view in views]
         if not arrivals:
@@ -85,17 +101,17 @@ class Inbound:
         self._request = REQUEST | 1
         ignored = self._engine.departures.ignored_acks
         arrived = self._engine.arrivals.arrive(self._request, arrivals)
-        self._tell_ignored(sizes, self._engine.departures.ignored_acks - ignored)
+        self._tell_ignored(batches, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
         for queue in arrived.ordered:
             self._outbound.ordered(queue, now)
         if arrived.refusal:
-            self._refuse(sizes, arrived.taken, arrived.refusal)
+            self._refuse(batches, arrived)
 
-    def _tell_ignored(self, sizes: list[tuple[Link, int]], count: int) -> None:
+    def _tell_ignored(self, batches: list[tuple[Link, list[MessageView]]], count: int) -> None:
         """[MS-MQQB] 3.1.5.6, 3.1.5.7: acknowledgments of others' sessions change nothing."""
         if count:
-            peers = ", ".join(dict.fromkeys(link.address for link, _ in sizes))
+            peers = ", ".join(dict.fromkeys(link.address for link, _ in batches))
             self._board.tell(
                 "acknowledgments were ignored",
                 peer=peers,
@@ -103,14 +119,46 @@ class Inbound:
                 reason="the messages that they name were sent to another queue manager",
             )
 
-    def _refuse(self, sizes: list[tuple[Link, int]], count: int, reason: str) -> None:
-        """[MS-MQQB] 3.1.5.8.8: whose messages find no room has its session closed."""
-        for link, size in sizes:
-            if count < size:
-                self._taken.remove(link)
-                link.drops_arrivals = True
-                self._board.close(link, f"its messages cannot be taken: {reason}")
-            count = max(count - size, 0)
+    def _refuse(self, batches: list[tuple[Link, list[MessageView]]], arrived: Arrived) -> None:
+        """[MS-MQQB] 3.1.5.8.8: whose message finds no room has its session closed.
+
+        What others sent behind it was not looked at, and waits for its turn. The messages of the
+        session are sent again: nothing of what was not taken was acknowledged.
+        """
+        count = arrived.taken
+        untouched: list[tuple[Link, list[MessageView]]] = []
+        refused: Link | None = None
+        for link, views in batches:
+            if refused is None and count < len(views):
+                refused = link
+            elif refused is None:
+                count -= len(views)
+                continue
+            elif link is not refused:
+                untouched.append((link, views))
+            self._taken.remove(link)
+        assert refused is not None, "something was refused"
+        self._inbox.extendleft(reversed(untouched))
+        refused.drops_arrivals = True
+        self._board.close(refused, f"its messages cannot be taken: {arrived.refusal}")
+        if arrived.needed:
+            self._throttle(refused.address, arrived)
+
+    def _throttle(self, address: str, arrived: Arrived) -> None:
+        """Nothing is read from an address until there is room for what it sent."""
+        if address not in self._throttled:
+            self._board.tell("a peer is throttled", peer=address, reason=arrived.refusal)
+        if len(self._throttled) >= THROTTLED_MAX:
+            self._throttled.pop(next(iter(self._throttled)))
+        self._throttled[address] = arrived.needed, arrived.is_express
+
+    def _relieve(self) -> None:
+        """Addresses for which there is room again are read."""
+        arrivals = self._engine.arrivals
+        for address, (needed, is_express) in list(self._throttled.items()):
+            if arrivals.is_relieved(address, needed, is_express=is_express):
+                del self._throttled[address]
+                self._board.tell("a peer is throttled no longer", peer=address)
 
     def take(self, answer: Answer, now: float) -> None:
         """What was taken is durable, or could not be."""

@@ -8,6 +8,9 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
+KILOBYTE: Final = 1024
+"""Quotas are kilobytes."""
+
 UNLIMITED: Final = 0xFFFFFFFF
 """[MS-MQDMPR] 3.1.7.1.33: the quota of a queue that has none."""
 
