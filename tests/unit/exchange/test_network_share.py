@@ -50,7 +50,7 @@ def test_who_fills_is_throttled_while_other_peers_and_applications_go_on() -> No
 
 
 def test_many_fillers_together_leave_the_applications_their_half() -> None:
-    receiver, queue, _ = target()
+    receiver, _, _ = target()
     fillers = [peer(number) for number in range(1, 8)]
     town = Town(*fillers, receiver)
     for each in fillers:
