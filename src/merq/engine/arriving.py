@@ -111,6 +111,8 @@ class Arrived(NamedTuple):
         refusal: Why not all were looked at.
         dropped: Messages of which their senders are told nothing, because they are of no sequence
             that can be the next: who, where from, and the identifier of their sequence.
+        needed: The room that the first of those would have taken, if that is why; else 0.
+        is_express: That one would have taken memory.
     """
 
     taken: int
@@ -118,6 +120,8 @@ class Arrived(NamedTuple):
     ordered: list[Queue]
     refusal: str
     dropped: list[Dropped]
+    needed: int = 0
+    is_express: bool = False
 
 
 class Arrivals:
@@ -150,6 +154,7 @@ class Arrivals:
         ordered: list[Queue] = []
         count = 0
         refusal = ""
+        needed, is_express = 0, False
         self._course = None
         self._dropped = []
         for arrival in arrivals:
@@ -157,9 +162,13 @@ class Arrivals:
             if course is not None and course.takes(arrival.view, arrival.address):
                 count += 1
                 continue
-            self._end_course(change)
-            refusal = self._refusal(arrival)
+            self._end_course(change, step)
+            is_ack = self._is_ack(arrival.view)
+            if not is_ack and self._room(step, arrival) < len(arrival.view.packet):
+                needed = len(arrival.view.packet)
+            refusal = self._shortage(step, arrival) if needed else self._refusal()
             if refusal:
+                is_express = not arrival.view.user_flags & _DELIVERY
                 break
             if arrival.view.packet[16:32] == self._state.source:
                 # What is sent here never leaves, and what leaves does not come back, unless routes
@@ -167,7 +176,7 @@ class Arrivals:
                 self.impostors += 1
                 count += 1
                 continue
-            if self._is_ack(arrival.view):
+            if is_ack:
                 queue = self._take_ack(change, arrival)
                 if queue is not None:
                     ordered.append(queue)
@@ -176,32 +185,76 @@ class Arrivals:
                 if refusal:
                     break
             count += 1
-        self._end_course(change)
+        self._end_course(change, step)
         for incoming in {**step.sequences, **step.rejected}:
             if incoming.is_kept:
                 data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
                 change.entries.append(records.sequence(data))
-        if step.sequences or step.messages:
+        if step.sequences or step.messages or step.coming.total_bytes:
             change.steps.append(step)
         change.answers.append(Answer(request, count))
         self._state.submit(change)
-        return Arrived(count, list(touched), ordered, refusal, self._dropped)
+        dropped = self._dropped
+        return Arrived(count, list(touched), ordered, refusal, dropped, needed, is_express)
 
     def _course_under_way(self) -> Course | None:
         return self._course
 
-    def _end_course(self, change: Change) -> None:
+    def _end_course(self, change: Change, step: ArriveStep) -> None:
         if self._course is not None:
-            self._course.end(change)
+            self._course.end(change, step.coming)
             self._course = None
 
-    def _refusal(self, arrival: Arrival) -> str:
+    # Room.
+
+    def _room(self, step: ArriveStep, arrival: Arrival) -> int:
+        """How many bytes more may come from where this message did."""
+        state, limits = self._state, self._state.limits
+        room = state.free_bytes
+        if limits.is_shared:
+            most = limits.network_quota_bytes
+            room = min(room, state.network.room(arrival.address, most, step.coming))
+            if not arrival.view.user_flags & _DELIVERY:
+                most, coming = limits.network_memory_bytes, step.coming_in_memory
+                room = min(room, state.network_memory.room(arrival.address, most, coming))
+        return room
+
+    def is_relieved(self, address: str, needed: int, *, is_express: bool) -> bool:
+        """Whether there is room again for an address that was refused a message of this size."""
+        state, limits = self._state, self._state.limits
+        if state.free_bytes < needed:
+            return False
+        if not limits.is_shared:
+            return True
+        memory, most = state.network_memory, limits.network_memory_bytes
+        if is_express and not memory.is_relieved(address, most, needed):
+            return False
+        return state.network.is_relieved(address, limits.network_quota_bytes, needed)
+
+    def _shortage(self, step: ArriveStep, arrival: Arrival) -> str:
+        """[MS-MQQB] 3.1.5.8.8: why there is no room for a message."""
+        state, limits = self._state, self._state.limits
+        size = len(arrival.view.packet)
+        if not state.has_room(size):
+            return f"the computer's quota of {limits.machine_quota} KB is used up"
+        share, coming, what = state.network, step.coming, "quota"
+        most = limits.network_quota_bytes
+        if share.room(arrival.address, most, coming) >= size:
+            share, coming, what = state.network_memory, step.coming_in_memory, "memory"
+            most = limits.network_memory_bytes
+        used = share.used_by(arrival.address) + coming.by_address.get(
+            peer_network(arrival.address), 0
+        )
+        return (
+            f"its messages take {used} bytes, those of all other queue managers "
+            f"{share.total_bytes + coming.total_bytes} of {most}, their share of the {what}; "
+            f"another message of {size} is taken when there is more room"
+        )
+
+    def _refusal(self) -> str:
         """[MS-MQQB] 3.1.5.8.8: why the session is to be closed instead of taking a message."""
-        state, view = self._state, arrival.view
-        if state.throttled:
+        if self._state.throttled or self._state.network_low_on_disk:
             return "the queue manager is short of disk or memory"
-        if not state.has_room(len(view.packet)):
-            return f"the computer's quota of {state.limits.machine_quota} KB is used up"
         return ""
 
     # Acknowledgments end to end.
@@ -250,7 +303,7 @@ class Arrivals:
         state, view = self._state, arrival.view
         if not self._is_for_us(view):
             if view.transactional or self._is_new(step, arrival, is_kept=self.forwards):
-                self._forward(change, view, _origin(arrival))
+                self._forward(change, step, arrival)
             return ""
         incoming: Incoming | None = None
         if view.transactional:
@@ -274,21 +327,25 @@ class Arrivals:
             self._reject(change, view, reason, _origin(arrival))
             return ""
         assert queue is not None, "there is a reason otherwise"
-        self._put(change, queue, incoming, arrival)
+        self._put(change, step, queue, incoming, arrival)
         return ""
 
     def _put(
-        self, change: Change, queue: Queue, incoming: Incoming | None, arrival: Arrival
+        self,
+        change: Change,
+        step: ArriveStep,
+        queue: Queue,
+        incoming: Incoming | None,
+        arrival: Arrival,
     ) -> None:
         """[MS-MQQB] 3.1.5.8.8: a message comes into its queue."""
         state, view = self._state, arrival.view
+        key = state.source_key(view.packet[16:32])
+        is_kept = view.user_flags & _DELIVERY != 0
         self._filler.put(
-            queue,
-            view.packet,
-            view.priority,
-            state.source_key(view.packet[16:32]) | view.message_ordinal,
-            is_recoverable=view.user_flags & _DELIVERY != 0,
+            queue, view.packet, view.priority, key | view.message_ordinal, is_recoverable=is_kept
         )
+        self._charge(step, arrival, key >> 32)
         if view.user_flags & notices.TELLING:
             notices.arrived(state, change, view)
         if view.traced:
@@ -296,7 +353,15 @@ class Arrivals:
         if incoming is not None:
             incoming.queue = queue.number
             if is_plain(view):
-                self._course = Course(state, queue, incoming, view, arrival.address)
+                room = self._room(step, arrival)
+                self._course = Course(state, queue, incoming, view, arrival.address, room)
+
+    def _charge(self, step: ArriveStep, arrival: Arrival, number: int) -> None:
+        """A message is kept: its address is charged with it when it is here."""
+        size = len(arrival.view.packet)
+        step.coming.add(arrival.address, number, size)
+        if not arrival.view.user_flags & _DELIVERY:
+            step.coming_in_memory.add(arrival.address, number, size)
 
     def _is_new(self, step: ArriveStep, arrival: Arrival, *, is_kept: bool) -> bool:
         """[MS-MQQB] 3.1.5.8.1: whether a message was not here before; it is known from now on."""
@@ -477,9 +542,9 @@ class Arrivals:
         if reason in kept and not view.transactional:
             notices.bury(state, change, view, reason, NO_NOTE)
 
-    def _forward(self, change: Change, view: MessageView, origin: Origin) -> None:
+    def _forward(self, change: Change, step: ArriveStep, arrival: Arrival) -> None:
         """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.5: a message for another queue manager goes on its way."""
-        state = self._state
+        state, view, origin = self._state, arrival.view, _origin(arrival)
         name = notices.name_of_destination(view)
         is_elsewhere = isinstance(name, DirectName) and not state.may_call(name)
         if not self.forwards or name is None or is_elsewhere:
@@ -500,6 +565,7 @@ class Arrivals:
             return
         moved = MessageView(one_hop_further(view))
         notices.put(state, change, target, moved)
+        self._charge(step, arrival, state.source_key(view.packet[16:32]) >> 32)
         if view.traced:
             tracing.report(state, change, moved)
 

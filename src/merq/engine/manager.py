@@ -408,6 +408,8 @@ class QueueManager:
         if free_disk_bytes is not None:
             reserve = limits.disk_reserve_bytes * (2 if state.low_on_disk else 1)
             state.low_on_disk = free_disk_bytes < reserve
+            reserve = limits.network_reserve_bytes * (2 if state.network_low_on_disk else 1)
+            state.network_low_on_disk = free_disk_bytes < reserve
         most = limits.memory_bytes * 4 // 5 if state.low_on_memory else limits.memory_bytes
         state.low_on_memory = state.memory_bytes > most
 

@@ -408,8 +408,7 @@ class State(Holdings):
             case ResolveStep():
                 self.transactions.pop(step.transaction.number, None)
             case ArriveStep():
-                for incoming in step.sequences:
-                    incoming.settled = incoming.sequence_id, incoming.number
+                self._arrived(step)
             case TransferStep():
                 self._transferred(step)
             case ReserveStep():
@@ -428,6 +427,13 @@ class State(Holdings):
                 self.remember_published(step.writer, step.batch, step.time)
             case _:
                 assert_never(step)
+
+    def _arrived(self, step: ArriveStep) -> None:
+        """What came is on the disk: it may be acknowledged, and its addresses are charged."""
+        for incoming in step.sequences:
+            incoming.settled = incoming.sequence_id, incoming.number
+        self.network.settle(step.coming)
+        self.network_memory.settle(step.coming_in_memory)
 
     def _transferred(self, step: TransferStep) -> None:
         """What was learnt of a transfer is on the disk: what waited for that may be sent."""
@@ -552,6 +558,8 @@ class State(Holdings):
         sizes = list(map(len, packets))
         queue.positions.append_many(lookup_ids, locations, sizes, expiries, keys)
         queue.by_message_id.add_many(keys, lookup_ids)
+        if step.keys is not None:
+            self.network_came(keys, sizes, in_memory=step.entry == NO_ENTRY)
         if min(expiries) != NEVER and queue.properties.kind is not QueueKind.STAGE:
             self.expiries.add_many(expiries, queue.number, lookup_ids, NEVER)
             self.withhold_overdue(queue, expiries, lookup_ids)

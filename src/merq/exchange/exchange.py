@@ -79,6 +79,11 @@ class Exchange:
         return self._board.accepted < self.settings.links_max
 
     @property
+    def throttled(self) -> tuple[str, ...]:
+        """Addresses that are not read because their messages found no room."""
+        return self.inbound.throttled
+
+    @property
     def is_waiting(self) -> bool:
         """Whether anything waits for its time, sessions aside."""
         return self.outbound.is_waiting or self.inbound.next_deadline() is not None
@@ -222,12 +227,16 @@ class Exchange:
     def is_paused(self, link: Link) -> bool:
         """Whether nothing should be read from a link for now."""
         session = link.session
-        if session is None:
-            return self.inbound.is_full
-        if self.inbound.is_full or session.is_congested:
+        if self.inbound.is_full:
             return True
-        # While memory is tight, everybody has one packet at a time under way.
-        return self._board.held.is_tight and session.has_unhandled
+        if session is not None:
+            if session.is_congested:
+                return True
+            # While memory is tight, everybody has one packet at a time under way.
+            if self._board.held.is_tight and session.has_unhandled:
+                return True
+        # What we have connected is read: acknowledgments make room.
+        return not link.is_outgoing and self.inbound.is_throttled(link.address)
 
     def counted(self, link: Link, now: float) -> None:
         """The driver has read or written: a link has more under way, or less."""

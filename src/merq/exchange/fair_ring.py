@@ -40,3 +40,7 @@ class FairRing(Generic[_Group, _Item]):
         if waiting:
             self._groups[group] = waiting
         return item
+
+    def put_back(self, group: _Group, item: _Item) -> None:
+        """An item that was taken too early is the first of its group again."""
+        self._groups.setdefault(group, deque()).appendleft(item)

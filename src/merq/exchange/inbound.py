@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
-from merq.engine.arriving import Arrival, Dropped
+from merq.engine.arriving import Arrival, Arrived, Dropped
 from merq.engine.changes import Answer, Change
 from merq.engine.incoming import Incoming
 from merq.engine.notices import order_told
@@ -35,6 +35,9 @@ DROPPED_TOLD_S: Final = 60.0
 """Seconds between two lines about messages that were dropped."""
 
 _NEVER: Final = float("inf")
+
+THROTTLED_MAX: Final = 10_000
+"""Addresses that are known to have found no room; beyond it the first of them is read again."""
 
 REQUEST: Final = 1 << 63
 """The engine knows our requests by this bit."""
@@ -66,11 +69,22 @@ class Inbound:
         self._forget_at = 0
         self._dropped = 0
         self._tell_dropped_at = 0.0
+        self._throttled: dict[str, tuple[int, bool]] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether nothing can be taken for now, so that nothing should be read."""
-        return self._engine.state.throttled
+        state = self._engine.state
+        return state.throttled or state.network_low_on_disk
+
+    @property
+    def throttled(self) -> tuple[str, ...]:
+        """Addresses whose messages found no room: nothing is read from there until there is."""
+        return tuple(self._throttled)
+
+    def is_throttled(self, address: str) -> bool:
+        """Whether nothing should be read that comes from an address."""
+        return address in self._throttled
 
     def came(self, link: Link) -> None:
         """Messages came through a connection."""
@@ -93,18 +107,20 @@ class Inbound:
         while resets:
             queue, count = resets.popleft()
             self._board.tell("sequences were reset", queue=queue, count=count)
+        if self._throttled:
+            self._relieve()
         while self.has_more:
             self._take_some(now)
 
     def _take_some(self, now: float) -> None:
         arrivals: list[Arrival] = []
-        sizes: list[tuple[Link, int]] = []
+        batches: list[tuple[Link, list[MessageView]]] = []
         while self._inbox and len(arrivals) < self._arrivals_max:
             link, views = self._inbox.pop()
             if link.drops_arrivals:
                 continue  # it comes again
             self._taken.append(link)
-            sizes.append((link, len(views)))
+            batches.append((link, views))
             guid = link.remote_guid.bytes_le
             if any([view.user_flags & ADMIN_QUEUE for view in views]):  # noqa: C419 - quicker
                 views = self._granted(link, views)
@@ -117,15 +133,15 @@ class Inbound:
         began = self.clock()
         arrived = self._engine.arrivals.arrive(self._request, arrivals)
         self._pace(len(arrivals), self.clock() - began)
-        self._tell_impostors(sizes, self._engine.arrivals.impostors - impostors)
-        self._tell_ignored(sizes, self._engine.departures.ignored_acks - ignored)
+        self._tell_impostors(batches, self._engine.arrivals.impostors - impostors)
+        self._tell_ignored(batches, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
         if arrived.dropped:
             self._tell_dropped(arrived.dropped, now)
         for queue in arrived.ordered:
             self._outbound.ordered(queue, now)
         if arrived.refusal:
-            self._refuse(sizes, arrived.taken, arrived.refusal)
+            self._refuse(batches, arrived)
 
     def _pace(self, count: int, seconds: float) -> None:
         """As many messages are taken next as fit into the time, by what these took."""
@@ -169,10 +185,10 @@ class Inbound:
         """How many messages wanted acknowledgments sent to where they are not."""
         return self._acquaintances.refused
 
-    def _tell_ignored(self, sizes: list[tuple[Link, int]], count: int) -> None:
+    def _tell_ignored(self, batches: list[tuple[Link, list[MessageView]]], count: int) -> None:
         """[MS-MQQB] 3.1.5.6, 3.1.5.7: acknowledgments of others' sessions change nothing."""
         if count:
-            peers = ", ".join(dict.fromkeys(link.address for link, _ in sizes))
+            peers = ", ".join(dict.fromkeys(link.address for link, _ in batches))
             self._board.tell(
                 "acknowledgments were ignored",
                 peer=peers,
@@ -200,25 +216,58 @@ class Inbound:
         self._dropped = 0
         self._tell_dropped_at = now + DROPPED_TOLD_S
 
-    def _tell_impostors(self, sizes: list[tuple[Link, int]], count: int) -> None:
+    def _tell_impostors(self, batches: list[tuple[Link, list[MessageView]]], count: int) -> None:
         """Messages that say they were sent here, and come from elsewhere, are not taken."""
         if count:
             self._board.tell(
                 "messages under our own identifier were dropped",
-                peer=", ".join(dict.fromkeys(link.address for link, _ in sizes)),
+                peer=", ".join(dict.fromkeys(link.address for link, _ in batches)),
                 count=count,
                 reason="they name this queue manager as their sender: either routes lead in a "
                 "circle, or a copy of its data folder runs elsewhere, or somebody lies",
             )
 
-    def _refuse(self, sizes: list[tuple[Link, int]], count: int, reason: str) -> None:
-        """[MS-MQQB] 3.1.5.8.8: whose messages find no room has its session closed."""
-        for link, size in sizes:
-            if count < size:
-                self._taken.remove(link)
-                link.drops_arrivals = True
-                self._board.close(link, f"its messages cannot be taken: {reason}")
-            count = max(count - size, 0)
+    def _refuse(self, batches: list[tuple[Link, list[MessageView]]], arrived: Arrived) -> None:
+        """[MS-MQQB] 3.1.5.8.8: whose message finds no room has its session closed.
+
+        What others sent behind it was not looked at, and waits for its turn. The messages of the
+        session are sent again: nothing of what was not taken was acknowledged.
+        """
+        count = arrived.taken
+        untouched: list[tuple[Link, list[MessageView]]] = []
+        refused: Link | None = None
+        for link, views in batches:
+            if refused is None and count < len(views):
+                refused = link
+            elif refused is None:
+                count -= len(views)
+                continue
+            elif link is not refused:
+                untouched.append((link, views))
+            self._taken.remove(link)
+        assert refused is not None, "something was refused"
+        for link, views in reversed(untouched):
+            self._inbox.put_back(link.network, (link, views))
+        refused.drops_arrivals = True
+        self._board.close(refused, f"its messages cannot be taken: {arrived.refusal}")
+        if arrived.needed:
+            self._throttle(refused.address, arrived)
+
+    def _throttle(self, address: str, arrived: Arrived) -> None:
+        """Nothing is read from an address until there is room for what it sent."""
+        if address not in self._throttled:
+            self._board.tell("a peer is throttled", peer=address, reason=arrived.refusal)
+        if len(self._throttled) >= THROTTLED_MAX:
+            self._throttled.pop(next(iter(self._throttled)))
+        self._throttled[address] = arrived.needed, arrived.is_express
+
+    def _relieve(self) -> None:
+        """Addresses for which there is room again are read."""
+        arrivals = self._engine.arrivals
+        for address, (needed, is_express) in list(self._throttled.items()):
+            if arrivals.is_relieved(address, needed, is_express=is_express):
+                del self._throttled[address]
+                self._board.tell("a peer is throttled no longer", peer=address)
 
     def take(self, answer: Answer, now: float) -> None:
         """What was taken is durable, or could not be."""

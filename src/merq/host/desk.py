@@ -22,6 +22,7 @@ from merq.host.reporting import Hall
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
 from merq.model.destinations import parse_destination
+from merq.model.length_limits import check_lengths
 from merq.model.names import FormatName
 from merq.model.queue import NULL_GUID
 from merq.model.selecting import AtCursor
@@ -135,6 +136,7 @@ class Desk:
         Raises:
             MessageQueueError: What was asked for cannot be; nothing was changed.
         """
+        check_lengths(request)
         return self._rules[type(request)](number, request)
 
     def settled(self, number: int, result: object) -> None:

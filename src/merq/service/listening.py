@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 import ssl
 import struct
@@ -420,12 +421,16 @@ def _local_listener(path: Path, mode: int) -> socket.socket:
     elif path.exists():
         raise FileExistsError(errno.EEXIST, "no socket, and in the way of ours", str(path))
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Nobody else can connect before its mode says who may.
+    before = os.umask(0o177)
     try:
         listener.bind(str(path))
         path.chmod(mode)
     except BaseException:
         listener.close()
         raise
+    finally:
+        os.umask(before)
     return listener
 
 

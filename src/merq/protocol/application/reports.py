@@ -54,6 +54,13 @@ class Status:
         throttled: Disk or memory runs low, and no message is taken until there is more.
         express_bytes: What express messages take in memory.
         free_disk_bytes: Room on the disk, as it was looked at last.
+        quota_bytes: The most that all messages together may take; 0 if there is no quota.
+        taken_bytes: What they take of it, those on their way into a queue included.
+        network_bytes: What messages of other queue managers take of that.
+        network_quota_bytes: The most that they may take; 0 if they have no share of their own.
+        network_express_bytes: What their express messages take in memory.
+        throttled_peers: Addresses of queue managers from which nothing is read, because their
+            messages found no room.
         online: [MS-MQDMPR] 3.1.1.1: sessions with other queue managers are allowed.
         sessions: How many of them are open.
     """
@@ -79,6 +86,12 @@ class Status:
     readers: int
     online: bool
     sessions: int
+    quota_bytes: int = 0
+    taken_bytes: int = 0
+    network_bytes: int = 0
+    network_quota_bytes: int = 0
+    network_express_bytes: int = 0
+    throttled_peers: tuple[str, ...] = ()
 
 
 # The way to other queue managers.
