@@ -38,7 +38,6 @@ from merq.model.access import Access, Share
 from merq.model.message_class import MessageClass
 from merq.model.names import FormatName, PathName, parse_path_name
 from merq.model.queue import OutgoingState, QueueKind, QueueSettings
-from merq.wire.view import MessageView
 
 
 class QueueManager:
@@ -476,7 +475,6 @@ class QueueManager:
         if packet is None:
             return  # it stays: who looks at it is told what is wrong
         queue.positions.set_state(place.lookup_id, PURGE_PENDING)
-        view = MessageView(packet)
         notices.take(change, queue, place)
         # [MS-MQMQ] 2.2.18.1.6: on its way either time ends it as one that did not reach its queue.
         reason = (
@@ -485,4 +483,4 @@ class QueueManager:
             else MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
         )
         note = queue.notes.get(place.lookup_id, NO_NOTE)
-        notices.lost(self.state, change, queue, view, reason, note)
+        notices.lost(self.state, change, queue, packet, reason, note)
