@@ -80,7 +80,9 @@ def test_the_largest_message_expires_and_nothing_else_stops() -> None:
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.15")
-def test_the_largest_message_that_expired_while_the_service_was_down_does_not_keep_it_down() -> None:
+def test_the_largest_message_that_expired_while_the_service_was_down_does_not_keep_it_down() -> (
+    None
+):
     world = World()
     orders = world.create("orders")
     arrive(world, largest(orders, recoverable=True, time_to_receive=10))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from merq.engine import notices, outgoing, records, tracing
+from merq.engine import aside, notices, outgoing, records, tracing
 from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.courses import Course, is_plain
 from merq.engine.departing import Departures
@@ -21,7 +21,7 @@ from merq.engine.incoming import SEQUENCES_MAX, Incoming, Origin, identity_of, p
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
 from merq.engine.state import State
-from merq.errors import MessageQueueError
+from merq.errors import MessageQueueError, StoreFailed
 from merq.model.message_class import MessageClass
 from merq.model.names import LOCAL_COMPUTER, DirectName
 from merq.model.queue import QueueKind
@@ -85,6 +85,13 @@ class Arrived(NamedTuple):
     refusal: str
 
 
+class _Target(NamedTuple):
+    """Where a message goes, and the sequence that it is the next of."""
+
+    queue: Queue
+    incoming: Incoming | None
+
+
 class Arrivals:
     """What comes."""
 
@@ -116,12 +123,17 @@ class Arrivals:
             if refusal:
                 break
             count += 1
-            if self._is_ack(arrival.view):
-                queue = self._take_ack(change, arrival)
-                if queue is not None:
-                    ordered.append(queue)
+            begun = aside.mark(change)
+            try:
+                target = self._admit(change, step, touched, ordered, arrival)
+            except StoreFailed:
+                raise
+            except Exception as wrong:  # noqa: BLE001 - no packet stops those behind it
+                packet = arrival.view.packet
+                aside.set_aside(self._state, change, begun, packet, "taking a message", wrong)
                 continue
-            self._take(change, step, touched, arrival)
+            if target is not None:
+                self._put(change, target, arrival)
         self._end_course(change)
         for incoming in {**step.sequences, **step.rejected}:
             data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
@@ -190,37 +202,54 @@ class Arrivals:
         address = view.packet[32:48]
         return address in (self._state.source, _NULL)
 
-    def _take(
-        self, change: Change, step: ArriveStep, touched: dict[Incoming, None], arrival: Arrival
-    ) -> None:
+    def _admit(
+        self,
+        change: Change,
+        step: ArriveStep,
+        touched: dict[Incoming, None],
+        ordered: list[Queue],
+        arrival: Arrival,
+    ) -> _Target | None:
+        """Decides what becomes of a message: where it goes, or None if it comes into no queue."""
         state, view = self._state, arrival.view
+        if self._is_ack(view):
+            acknowledged = self._take_ack(change, arrival)
+            if acknowledged is not None:
+                ordered.append(acknowledged)
+            return None
         source = view.packet[16:32]
         incoming: Incoming | None = None
         if not view.transactional:
             identity = identity_of(view.packet)
             if state.recent.seen(source, identity, state.now):
-                return
+                return None
             state.recent.add(source, identity, state.now)
             step.messages.append((source, identity))
         elif self._is_for_us(view):
             incoming = self._sequence(view)
             touched[incoming] = None
             if not self._is_next(step, incoming, arrival):
-                return
+                return None
         if not self._is_for_us(view):
             self._forward(change, view)
-            return
+            return None
         queue = self._find(view)
         reason = self._reason(queue, view)
         if reason:
             self._reject(change, view, reason)
-            return
+            return None
         assert queue is not None, "there is a reason otherwise"
+        return _Target(queue, incoming)
+
+    def _put(self, change: Change, target: _Target, arrival: Arrival) -> None:
+        """Plans that a message comes into its queue, and what is told of that."""
+        state, view = self._state, arrival.view
+        queue, incoming = target
         self._filler.put(
             queue,
             view.packet,
             view.priority,
-            state.source_key(source) | view.message_ordinal,
+            state.source_key(view.packet[16:32]) | view.message_ordinal,
             is_recoverable=view.user_flags & _DELIVERY != 0,
         )
         if view.user_flags & notices.TELLING:

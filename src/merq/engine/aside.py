@@ -1,4 +1,4 @@
-"""What cannot be handled is set aside: its packet is kept for a person, and everything else goes on.
+"""What cannot be handled is set aside: its packet is kept for a person, and all else goes on.
 
 A packet that a peer made, or an earlier release took, must not stop the queue manager: neither now
 nor at every start. Whatever is raised while one message is looked at, or while somebody is told of
@@ -12,6 +12,7 @@ from typing import Concatenate, NamedTuple, ParamSpec
 
 from merq.engine.changes import Change
 from merq.engine.state import State
+from merq.errors import StoreFailed
 from merq.wire.view import MessageView
 
 _P = ParamSpec("_P")
@@ -53,6 +54,8 @@ def attempt(
     begun = mark(change)
     try:
         act()
+    except StoreFailed:
+        raise  # of that nobody is to blame but the disk
     except Exception as wrong:  # noqa: BLE001 - whatever it is, it is counted, kept and told
         set_aside(state, change, begun, packet, doing, wrong)
 
@@ -69,11 +72,13 @@ def never_failing(
         tell: Callable[Concatenate[State, Change, MessageView, _P], None],
     ) -> Callable[Concatenate[State, Change, MessageView, _P], None]:
         def told(
-            state: State, change: Change, view: MessageView, *args: _P.args, **kwargs: _P.kwargs
+            state: State, change: Change, view: MessageView, /, *args: _P.args, **kwargs: _P.kwargs
         ) -> None:
             begun = mark(change)
             try:
                 tell(state, change, view, *args, **kwargs)
+            except StoreFailed:
+                raise
             except Exception as wrong:  # noqa: BLE001 - it is counted, kept and told
                 set_aside(state, change, begun, view.packet, doing, wrong)
 

@@ -66,6 +66,13 @@ class Aside(NamedTuple):
     problem: str
 
 
+class AsideTaken(NamedTuple):
+    """Messages that were set aside, and how many more for which there was no room."""
+
+    messages: list[Aside]
+    unkept: int
+
+
 ASIDE_WAITING_MAX: Final = 64
 """Messages set aside that wait for the driver to keep them; those beyond are counted alone."""
 
@@ -116,6 +123,7 @@ class Holdings:
         self._sources: dict[bytes, int] = {}
         self.aside: list[Aside] = []
         self.aside_count = 0
+        self._aside_taken = 0
 
     def answer_to(self, names: Iterable[str]) -> None:
         """This queue manager is known by these names and addresses too."""
@@ -131,6 +139,13 @@ class Holdings:
         self.aside_count += 1
         if len(self.aside) < ASIDE_WAITING_MAX:
             self.aside.append(Aside(packet, doing, problem))
+
+    def take_aside(self) -> AsideTaken:
+        """What was set aside since the last time, for the driver to keep."""
+        found, self.aside = self.aside, []
+        unkept = self.aside_count - self._aside_taken - len(found)
+        self._aside_taken = self.aside_count
+        return AsideTaken(found, unkept)
 
     @property
     def throttled(self) -> bool:

@@ -98,6 +98,7 @@ def status(host: Host, hall: Hall) -> Status:
         readers=sum(len(each.waiting) for each in queues),
         online=state.connection_active,
         sessions=hall.sessions.open_count,
+        set_aside=host.set_aside_count,
     )
 
 

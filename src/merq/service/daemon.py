@@ -152,7 +152,7 @@ class Service:
         porter = TokenPorter(Tokens(settings.data, log))
         reception = Reception(host, hall, porter, uuid4, _limits(settings))
         self._listeners = listeners = Listeners(settings, reception, porter, log)
-        self._keeper = Keeper(host, reception, listeners.flush, self._fail)
+        self._keeper = Keeper(host, reception, listeners.flush, self._fail, log)
         listeners.keeper = self._keeper
         self._linking = self._link(host, reception, listeners)
         # Applications come last: nobody is served by a service that cannot start.

@@ -18,7 +18,8 @@ from merq.store.log import VERSION
 
 CHECKPOINT_MAGIC: Final = b"MERQCKPT"
 CHECKPOINT_HEADER_SIZE: Final = 64
-SECTIONS_MAX: Final = 1 << 16
+SECTIONS_MAX: Final = (1 << 32) - 1
+"""As many as the header can say. Each has at least 16 bytes, so 64 GiB come before that."""
 
 _HEADER: Final = struct.Struct("<8sII16sQQ12x")
 _SECTION: Final = struct.Struct("<QII")
@@ -65,7 +66,7 @@ def write_checkpoint(disk: Disk, store_id: UUID, checkpoint: Checkpoint) -> None
     Raises:
         StoreFull: There was no room; the checkpoint before it stays.
     """
-    assert len(checkpoint.sections) <= SECTIONS_MAX
+    assert len(checkpoint.sections) <= SECTIONS_MAX, "whoever writes millions packs them"
     name = checkpoint_name(checkpoint.number)
     draft = "checkpoints/draft"
     if disk.exists(draft):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final, NamedTuple
@@ -359,8 +360,13 @@ class Log:
     def _roll(self) -> None:
         """Begins the next segment; the one before is durable then, wholly."""
         self.sync()
-        self._tail = self._begin_segment(self._tail.number + 1)
+        before = self._tail
+        self._tail = self._begin_segment(before.number + 1)
         self._durable = self.end
+        # What was reserved of it is not needed any more: zeros or none, its frames end there.
+        with suppress(StoreFull):
+            before.file.truncate(before.used)
+            before.reserved = before.used
 
     def _begin_segment(self, number: int) -> Segment:
         name = segment_name(number)

@@ -56,6 +56,8 @@ class Status:
         free_disk_bytes: Room on the disk, as it was looked at last.
         online: [MS-MQDMPR] 3.1.1.1: sessions with other queue managers are allowed.
         sessions: How many of them are open.
+        set_aside: Messages that could not be handled, whose packets are kept in the folder `aside`,
+            and those since the start for which there was no room there.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Status:
     readers: int
     online: bool
     sessions: int
+    set_aside: int = 0
 
 
 # The way to other queue managers.
