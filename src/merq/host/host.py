@@ -14,7 +14,7 @@ from merq.engine.manager import QueueManager
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.relocating import Relocation
 from merq.engine.snapshot import restore_snapshot, take_snapshot
-from merq.errors import MessageQueueError, StoreFull
+from merq.errors import MessageQueueError, StoreCorrupt, StoreFull
 from merq.host.aside import AsideFolder
 from merq.host.news import NewsBox
 from merq.host.packets import CACHE_BYTES, LogPackets
@@ -149,7 +149,11 @@ class Host:
         )
         self.torn = opened.torn
         self.log = opened.log
-        self.packets.attach(self.log)
+        try:
+            self.packets.attach(self.log)
+        except StoreCorrupt:
+            self.log.close()
+            raise
         self._measure()
 
     def _identify(self, identity: Identity) -> None:
@@ -364,14 +368,15 @@ class Host:
         else:
             return None, answers
         sections = tuple(Section(*each) for each in take_snapshot(self.engine.state))
+        superfluous = self._superfluous()
         checkpoint = Checkpoint(
             number=self._checkpoint_number + 1,
             position=self.log.end,
             next_sequence=self.log.next_sequence,
             sections=sections,
+            oldest_segment=self.log.segments()[len(superfluous)].number,
         )
         store_id = self.engine.state.guid
-        superfluous = self._superfluous()
         writing = Checkpointing(self._disk, store_id, checkpoint, superfluous, self._grown)
         return writing, answers
 
