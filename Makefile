@@ -54,6 +54,7 @@ test: check
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory --jobs=3 spark-and-cluster tests compiled
 	$(BIN)/python tools/conformance proved
+	$(BIN)/python tools/limits proved
 
 spark-and-cluster: setup
 	@$(MAKE) --no-print-directory spark
@@ -65,6 +66,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/conformance check
+	$(BIN)/python tools/limits check
 
 # Spark's tests need a Java; without one, `make run` shows everything but the data pipeline.
 java: setup
@@ -133,6 +135,7 @@ docs: setup
 	$(BIN)/python tools/conformance report
 	$(BIN)/python tools/wiredoc.py
 	$(BIN)/python tools/settingsdoc.py
+	$(BIN)/python tools/limits report
 
 clean:
 	rm -rf $(VENV) .build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -332,6 +332,7 @@ def test_nothing_is_taken_while_the_queue_manager_is_short_of_disk(world: World)
     assert len(world.bodies(number)) == 1
 
 
+@pytest.mark.limit("merq.engine.incoming.SEQUENCES_MAX")
 def test_only_so_many_sequences_are_kept(world: World, lower: Lower) -> None:
     lower("merq.engine.arriving", "SEQUENCES_MAX", 1)
     world.create("tx", transactional=True)
@@ -392,6 +393,7 @@ def test_a_message_for_another_queue_manager_under_our_own_name_is_rejected(worl
     assert world.bodies(dead) == []
 
 
+@pytest.mark.limit("merq.engine.outgoing.OUTGOING_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.7.15")
 def test_acknowledgments_to_more_destinations_than_there_may_be_are_dropped(
     world: World, lower: Lower
