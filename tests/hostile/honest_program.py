@@ -3,10 +3,10 @@
     python -m hostile.honest_program ROLE URL FOLDER [NAME]
 
 `send` sends recoverable messages with numbers to NAME, a queue of another queue manager; `receive`
-takes them out of `inbox`, and lets be what strangers put there; `local` sends to and receives from
-a queue of its own and writes down how long each send took. All end when the file `stop` is in the
-folder, `receive` when it has what `total` says. The transactional numbers travel by
-`acceptance.exchange_soak_program`.
+takes them out of `inbox`; `orders` receives the transactional numbers that
+`acceptance.exchange_soak_program` sends; `local` sends to and receives from a queue of its own and
+writes down how long each send took. What strangers put into the queues is thrown away. Those who
+send end when the file `stop` is in the folder, those who receive when they have all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 import merq
-from acceptance.exchange_soak_program import STOP, connected
+from acceptance import exchange_soak_program as soak
+from acceptance.exchange_soak_program import STOP, OutOfOrder, connected
 
 INBOX: Final = r".\private$\inbox"
 LOCAL: Final = r".\private$\local"
@@ -78,6 +79,35 @@ def receive(manager: merq.Manager, folder: Path) -> None:
                 print(number, file=diary, flush=True)
 
 
+def orders(manager: merq.Manager, folder: Path) -> None:
+    """Receives the transactional numbers, each in its turn, until all have come."""
+    number = soak.next_number(manager)
+    total = folder / soak.TOTAL
+    while not (total.exists() and number >= int(total.read_text() or "0") > 0):
+        try:
+            _receive_orders(manager, number)
+        except merq.ReceiveTimeout:
+            continue
+        except merq.MessageQueueError as wrong:
+            print(f"{number}: {wrong}", flush=True)
+            time.sleep(FAILURE_PAUSE_S)
+        number = soak.next_number(manager)
+        soak.tell(folder, "received", number)
+
+
+def _receive_orders(manager: merq.Manager, first: int) -> None:
+    queue, following = manager.queue(soak.ORDERS), manager.queue(soak.NEXT)
+    with manager.transaction() as tx:
+        found = queue.receive_many(soak.RECEIVED_MAX, timeout=soak.WAIT_S, tx=tx)
+        bodies = [bytes(each.body) for each in found if isinstance(each.body, bytes)]
+        ours = [body for body in bodies if len(body) == len(soak.BODY % 0)]
+        for number, body in enumerate(ours, first):
+            if body != soak.BODY % number:
+                raise OutOfOrder(f"{body[:20]!r} came where {number} belongs")
+        following.receive(timeout=soak.RECONNECT_S, tx=tx)
+        following.send(str(first + len(ours)), tx=tx)
+
+
 def local(manager: merq.Manager, folder: Path) -> None:
     """Sends and receives, and notes when each send began, how long it and the receive took."""
     queue = manager.queue(LOCAL)
@@ -109,6 +139,8 @@ def main() -> None:
                 send(manager, Path(folder), rest[0])
             case "receive":
                 receive(manager, Path(folder))
+            case "orders":
+                orders(manager, Path(folder))
             case _:
                 local(manager, Path(folder))
 

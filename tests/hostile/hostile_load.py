@@ -22,7 +22,7 @@ from typing import Final
 
 from acceptance.exchange_soak_program import LIMIT, NEXT, ORDERS, STOP, tell
 from acceptance.exchange_soak_program import TOTAL as ORDERS_TOTAL
-from acceptance.service_process import environment
+from acceptance.service_process import environment, wait_until
 from hostile import honest_program as honest
 from hostile.attacks import ATTACKS
 from kit.stations import Station, new_address
@@ -34,10 +34,14 @@ BATCH: Final = 20
 """Messages of one transaction: many small ones, so that there is always one under way."""
 
 SENT_MAX: Final = 100_000_000
+BEGIN_S: Final = 60.0
 LOOK_S: Final = 0.1
 SAY_S: Final = 10.0
 KILL_SHADOW_S: Final = 1.0
 """A send that began so shortly after a kill measures the start, and not the strangers."""
+
+QUEUES_LEFT_MAX: Final = 16
+"""A local application may make queues, and one that attacks does."""
 
 OUTGOING_LEFT_MAX: Final = 2
 SESSIONS_LEFT_MAX: Final = 4
@@ -166,6 +170,7 @@ class HostileLoad:
                 self._prepare(station)
             stack.callback(self._end_programs)
             self._begin_honest_work()
+            wait_until(self._has_begun, "the honest applications are at work", BEGIN_S)
             self._began = time.monotonic()
             self._watch(self._plan.quiet_s, [])
             self._outcome.before = self._sizes()
@@ -202,7 +207,7 @@ class HostileLoad:
         sender, receiver = self._sender, self._receiver
         numbers = (str(SENT_MAX), str(BATCH), "")
         self._begin("orders sender", SOAK_PROGRAM, "send", sender, orders, *numbers)
-        self._begin("orders receiver", SOAK_PROGRAM, "receive", receiver)
+        self._begin("orders receiver", HONEST_PROGRAM, "orders", receiver)
         self._begin("inbox sender", HONEST_PROGRAM, "send", sender, inbox)
         self._begin("inbox receiver", HONEST_PROGRAM, "receive", receiver)
         self._begin("local application", HONEST_PROGRAM, "local", receiver)
@@ -263,6 +268,12 @@ class HostileLoad:
 
     # What happens.
 
+    def _has_begun(self) -> bool:
+        """Whether numbers of each kind travel, and the local application takes the time."""
+        diaries = (honest.TIMES, honest.RECEIVED)
+        sizes = [path.stat().st_size for name in diaries if (path := self._folder / name).exists()]
+        return len(sizes) == len(diaries) and all(sizes) and self._told("received") > 0
+
     def _times_of_kills(self, seconds: float) -> list[float]:
         """When somebody is killed, the earliest last: not in the last tenth, to see the end."""
         now, count = time.monotonic(), self._plan.kills
@@ -314,11 +325,10 @@ class HostileLoad:
             if time.monotonic() > end:
                 break
             time.sleep(LOOK_S)
-        while time.monotonic() < end:
+        end = time.monotonic() + self._plan.settle_s / 2
+        while not self._outcome.after or (list(self._leftovers()) and time.monotonic() < end):
+            time.sleep(LOOK_S)
             self._outcome.after = self._sizes()
-            if not list(self._leftovers()):
-                break
-            time.sleep(1.0)
 
     def _sizes(self) -> dict[str, Sizes]:
         found = {}
@@ -429,7 +439,7 @@ class HostileLoad:
             for what, more, allowed in (
                 ("MiB of memory", _mib(after.rss_bytes - before.rss_bytes), _mib(self._growth)),
                 ("descriptors", after.descriptors - before.descriptors, DESCRIPTORS_LEFT_MAX),
-                ("queues", after.queues - before.queues, len(self._plan.attacks)),
+                ("queues", after.queues - before.queues, QUEUES_LEFT_MAX),
                 (
                     "outgoing queues",
                     after.outgoing_queues - before.outgoing_queues,
