@@ -2,7 +2,7 @@
 # make check   format, lint, types, imports and the conformance register: a minute
 # make run     sets everything up and runs a queue manager with samples and a pipeline, until Ctrl-C
 # make bench   measures, in ratios, the plain and the compiled build
-# make fuzz    fuzzes the codec and the sessions for SECONDS each (default 60)
+# make fuzz    fuzzes codec, sessions, exchange and application server for SECONDS each (default 60)
 # make hostile strangers attack two services for SECONDS (default 600) with KILLS kills (default 100)
 # make soak    COUNT messages (default 1000000) between two services that are cut off and killed
 # make cluster pipelines on a real standalone cluster of Spark, some of it killed
@@ -111,6 +111,8 @@ bench: setup $(PEERS)/.ready
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)
 	$(BIN)/python fuzz/fuzz_sessions.py -max_total_time=$(SECONDS)
+	$(BIN)/python fuzz/fuzz_exchange.py -max_total_time=$(SECONDS)
+	$(BIN)/python fuzz/fuzz_application.py -max_total_time=$(SECONDS)
 
 # The same seed attacks in the same way: make hostile SECONDS=60 KILLS=10 SEED=7
 hostile: SECONDS = 600
