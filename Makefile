@@ -2,7 +2,8 @@
 # make check   format, lint, types, imports and the conformance register: a minute
 # make run     sets everything up and runs a queue manager with samples and a pipeline, until Ctrl-C
 # make bench   measures, in ratios, the plain and the compiled build
-# make fuzz    fuzzes the codec and the sessions for SECONDS each (default 60)
+# make fuzz    fuzzes codec, sessions, exchange and application server for SECONDS each (default 60)
+# make hostile strangers attack two services for SECONDS (default 600) with KILLS kills (default 100)
 # make soak    COUNT messages (default 1000000) between two services that are cut off and killed
 # make cluster pipelines on a real standalone cluster of Spark, some of it killed
 # make chaos   KILLS kills (default 20) of everything that two Spark streams on a cluster consist of
@@ -28,7 +29,7 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; \
 	done)
 
-.PHONY: help setup java perhaps-java test check tests spark cluster spark-and-cluster compiled run bench fuzz soak chaos mutants lock docs clean
+.PHONY: help setup java perhaps-java test check tests spark cluster spark-and-cluster compiled run bench fuzz hostile soak chaos mutants lock docs clean
 .DEFAULT_GOAL := help
 
 help:
@@ -54,6 +55,7 @@ test: check
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory --jobs=3 spark-and-cluster tests compiled
 	$(BIN)/python tools/conformance proved
+	$(BIN)/python tools/limits proved
 
 spark-and-cluster: setup
 	@$(MAKE) --no-print-directory spark
@@ -65,6 +67,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/conformance check
+	$(BIN)/python tools/limits check
 
 # Spark's tests need a Java; without one, `make run` shows everything but the data pipeline.
 java: setup
@@ -108,6 +111,15 @@ bench: setup $(PEERS)/.ready
 fuzz: setup
 	$(BIN)/python fuzz/fuzz_packets.py -max_total_time=$(SECONDS)
 	$(BIN)/python fuzz/fuzz_sessions.py -max_total_time=$(SECONDS)
+	$(BIN)/python fuzz/fuzz_exchange.py -max_total_time=$(SECONDS)
+	$(BIN)/python fuzz/fuzz_application.py -max_total_time=$(SECONDS)
+
+# The same seed attacks in the same way: make hostile SECONDS=60 KILLS=10 SEED=7
+hostile: SECONDS = 600
+hostile: KILLS = 100
+hostile: SEED = 5
+hostile: setup
+	$(BIN)/python tools/hostile_load.py --seconds $(SECONDS) --kills $(KILLS) --seed $(SEED)
 
 # It sends for an hour at most; SECONDS says another bound.
 soak: SECONDS = 3600
@@ -133,6 +145,7 @@ docs: setup
 	$(BIN)/python tools/conformance report
 	$(BIN)/python tools/wiredoc.py
 	$(BIN)/python tools/settingsdoc.py
+	$(BIN)/python tools/limits report
 
 clean:
 	rm -rf $(VENV) .build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -196,6 +196,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Station]:
         end_cleanly([station])
 
 
+@pytest.mark.limit("exchange.links_max", "exchange.links_per_peer_max")
 def test_one_address_gets_so_many_connections_and_all_together_so_many(gate: Station) -> None:
     gate.wait_until_alone()
     with ExitStack() as stack:

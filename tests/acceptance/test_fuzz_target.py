@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNS = 6_000
+RUNS = {
+    "fuzz_packets.py": 6_000,
+    "fuzz_sessions.py": 6_000,
+    # A whole queue manager for each; `tests/hostile/test_machines.py` has more, without coverage.
+    "fuzz_exchange.py": 60,
+    "fuzz_application.py": 60,
+}
 
 needs_atheris = pytest.mark.skipif(
     importlib.util.find_spec("atheris") is None,
@@ -19,13 +25,13 @@ needs_atheris = pytest.mark.skipif(
 
 
 @needs_atheris
-@pytest.mark.parametrize("target", ["fuzz_packets.py", "fuzz_sessions.py"])
+@pytest.mark.parametrize("target", RUNS)
 def test_a_seeded_run_of_a_fuzz_target_finds_nothing(tmp_path: Path, target: str) -> None:
     done = subprocess.run(
         [
             sys.executable,
             str(ROOT / "fuzz" / target),
-            f"-runs={RUNS}",
+            f"-runs={RUNS[target]}",
             "-seed=20260101",
             "-max_len=4096",
             f"-artifact_prefix={tmp_path}/",
@@ -37,6 +43,6 @@ def test_a_seeded_run_of_a_fuzz_target_finds_nothing(tmp_path: Path, target: str
         timeout=240,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert f"Done {RUNS} runs" in done.stderr
+    assert f"Done {RUNS[target]} runs" in done.stderr
     # Coverage-guided, not blind: libFuzzer must have seen the codec's branches.
     assert "INITED cov:" in done.stderr

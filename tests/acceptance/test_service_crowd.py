@@ -155,6 +155,7 @@ def received_by(crowd: Crowd, queue: int) -> tuple[Counter[bytes], dict[RawClien
     return bodies, got
 
 
+@pytest.mark.limit("limits.connections_max")
 @pytest.mark.usefixtures("descriptors")
 def test_more_connections_than_the_limit_are_refused_and_those_who_are_in_stay(
     tmp_path: Path,

@@ -18,6 +18,8 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 import merq
 from acceptance.service_process import (
     PATIENCE_S,
@@ -131,6 +133,7 @@ def test_a_client_that_reads_slowly_gets_all_of_its_answers(tmp_path: Path) -> N
                 answered |= {each.number for each in slow.read()}
 
 
+@pytest.mark.limit("limits.handshake_s")
 def test_who_does_not_say_hello_in_time_is_cut_off(tmp_path: Path) -> None:
     with (
         serving(
@@ -153,6 +156,7 @@ def test_who_does_not_say_hello_in_time_is_cut_off(tmp_path: Path) -> None:
         assert service.reasons().count("it did not say who it is in time") == 3
 
 
+@pytest.mark.limit("limits.memory_bytes")
 def test_half_a_frame_harms_nobody_however_large_it_is(tmp_path: Path) -> None:
     """What is only half said counts as memory, and who holds most of it goes."""
     size = 12 << 20

@@ -154,6 +154,7 @@ def test_reading_waits_for_a_compaction_and_says_so_if_it_does_not_end(
         read_lake(spark, str(tmp_path))
 
 
+@pytest.mark.limit("merq.spark.flows.archive.Settings.max_messages")
 def test_a_batch_that_failed_half_way_is_there_once_and_then_leaves_the_queue(
     spark: SparkSession, alpha: ServiceProcess, queue: Queue, tmp_path: Path
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_page_needs_nothing_else_and_suits_phones_and_the_dark() -> None:
     assert "width=device-width" in html
 
 
+@pytest.mark.limit("merq.spark.pages.charts.BARS_MAX")
 def test_bars_of_one_chart_have_one_scale_and_few_are_shown() -> None:
     chart = bars("t", [("most", 10), ("half", 5), ("none", 0)])
     widths = [float(each.split('"')[0]) for each in chart.split('width="')[1:]]

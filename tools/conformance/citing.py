@@ -157,15 +157,51 @@ def parsed(name: str, text: str) -> ast.Module:
 
 def spec_marks(expression: ast.expr) -> Iterator[str]:
     """What the marks in an expression name, such as a decorator or the value of `pytestmark`."""
+    for _, mark in _marks_of(expression, "spec"):
+        yield mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedTest:
+    """A test, or a class or module of them, that carries a mark: which, where and by which name."""
+
+    mark: str
+    where: str
+    test: str
+
+
+def marked_tests(root: Path, mark: str) -> list[MarkedTest]:
+    """The tests that carry `pytest.mark.<mark>`, once for each argument of it."""
+    found: list[MarkedTest] = []
+    for name, text in files(root, "tests"):
+        if f"mark.{mark}(" not in text:
+            continue
+        for node in ast.walk(parsed(name, text)):
+            match node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    test, carrying = node.name, node.decorator_list
+                case ast.Assign(targets=[ast.Name(id="pytestmark")]):
+                    test, carrying = Path(name).stem, [node.value]
+                case _:
+                    continue
+            found += [
+                MarkedTest(mark=each, where=f"{name}:{line}", test=test)
+                for expression in carrying
+                for line, each in _marks_of(expression, mark)
+            ]
+    return found
+
+
+def _marks_of(expression: ast.expr, mark: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(expression):
-        if isinstance(node, ast.Call) and _is_mark(node.func):
-            yield from (_literal(argument) for argument in node.args)
+        if isinstance(node, ast.Call) and _is_mark(node.func, mark):
+            yield from ((node.lineno, _literal(argument)) for argument in node.args)
 
 
-def _is_mark(function: ast.expr) -> bool:
-    if not isinstance(function, ast.Attribute) or function.attr != "spec":
+def _is_mark(function: ast.expr, mark: str = "spec") -> bool:
+    if not isinstance(function, ast.Attribute) or function.attr != mark:
         return False
-    return ast.unparse(function) in ("pytest.mark.spec", "mark.spec")
+    return ast.unparse(function) in (f"pytest.mark.{mark}", f"mark.{mark}")
 
 
 def _literal(argument: ast.expr) -> str:

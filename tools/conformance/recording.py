@@ -1,4 +1,4 @@
-"""A plugin of pytest that writes which spec marks the tests of a run have shown.
+"""A plugin of pytest that writes which spec and limit marks the tests of a run have shown.
 
 `pytest --spec-results FILE` writes what `results` reads. A test counts as passed if its setup, the
 test itself and its teardown all passed, and nobody expected it to fail; one that was skipped, or
@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 from tools.conformance.results import Outcome, Results, Shown, fingerprint, save
 
-MARK = "spec"
+MARKS = ("spec", "limit")
+"""Sections of the documents, and limits (`tools/limits`): neither has a name that the other has."""
+PROPERTY = "shown"
 OPTION = "--spec-results"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer the option."""
     parser.addoption(
-        OPTION, metavar="FILE", help="write which spec marks the tests have shown, for the register"
+        OPTION, metavar="FILE", help="write which marks the tests have shown, for the registers"
     )
 
 
@@ -31,9 +33,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the marks of each test into its reports, which workers send to the controller."""
     for item in items:
-        marks = [name for mark in item.iter_markers(MARK) for name in mark.args]
+        marks = [name for kind in MARKS for mark in item.iter_markers(kind) for name in mark.args]
         if marks:
-            item.user_properties.append((MARK, sorted(set(marks))))
+            item.user_properties.append((PROPERTY, sorted(set(marks))))
 
 
 class Recorder:
@@ -48,7 +50,7 @@ class Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what became of a phase of a test: setup, call or teardown."""
-        marks = dict(report.user_properties).get(MARK)
+        marks = dict(report.user_properties).get(PROPERTY)
         if not isinstance(marks, list):
             return
         self.marks[report.nodeid] = tuple(str(mark) for mark in marks)

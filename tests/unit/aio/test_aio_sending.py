@@ -34,6 +34,7 @@ def test_sends_of_one_turn_are_one_request_and_keep_their_order(tmp_path: Path) 
     run(story())
 
 
+@pytest.mark.limit("merq.aio.waiting.JOINT_BYTES_MAX", "merq.aio.waiting.JOINT_MESSAGES_MAX")
 def test_a_joint_request_has_limits(tmp_path: Path) -> None:
     async def story() -> None:
         async with (
@@ -161,6 +162,7 @@ def test_many_messages_at_once_are_sent_whole_or_not_at_all(tmp_path: Path) -> N
     run(story())
 
 
+@pytest.mark.limit("merq.aio.driving.UNANSWERED_BYTES_MAX")
 def test_senders_wait_when_too_much_is_without_an_answer(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving(tmp_path / "d") as url, merq.aio.connect(url) as mq:

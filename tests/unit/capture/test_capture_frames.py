@@ -179,6 +179,7 @@ def test_a_packet_that_must_not_be_fragmented_is_none() -> None:
     assert segment(ipv4(tcp(b"payload"), fragment=0x4000)).payload == b"payload"
 
 
+@pytest.mark.limit("merq.capture.frames.VLAN_TAG_COUNT_MAX")
 @pytest.mark.parametrize(
     ("link_type", "data"),
     [
@@ -194,6 +195,7 @@ def test_what_is_not_ip_is_skipped(link_type: int, data: bytes) -> None:
     assert parse_frame(captured(data, link_type=link_type)) is SkipReason.NOT_IP
 
 
+@pytest.mark.limit("merq.capture.frames.EXTENSION_HEADER_COUNT_MAX")
 @pytest.mark.parametrize(
     "data",
     [

@@ -117,6 +117,7 @@ def test_a_cut_last_frame_is_delivered_with_the_bytes_it_has() -> None:
     assert error.offset == len(first)
 
 
+@pytest.mark.limit("merq.capture.source.CAPTURED_LENGTH_MAX")
 def test_a_frame_of_the_greatest_length_is_read_and_a_longer_one_refused() -> None:
     longest = pcap_record(bytes(CAPTURED_LENGTH_MAX))
     found, error = frames_until_error(
@@ -126,6 +127,7 @@ def test_a_frame_of_the_greatest_length_is_read_and_a_longer_one_refused() -> No
     assert error.offset == len(pcap_header()) + len(longest)
 
 
+@pytest.mark.limit("merq.capture.source.READ_SIZE_MAX")
 def test_a_claimed_length_costs_no_memory_that_the_file_does_not_fill() -> None:
     claim = pcap_header() + bytes(8) + CAPTURED_LENGTH_MAX.to_bytes(4, "little") * 2 + b"few"
     tracemalloc.start()

@@ -175,6 +175,7 @@ def test_a_section_header_that_cannot_be_read_is_refused(data: bytes) -> None:
     assert (found, error.offset) == ([], 0)
 
 
+@pytest.mark.limit("merq.capture.pcapng.BLOCK_SIZE_MAX")
 @pytest.mark.parametrize("size", [0, 8, 13, 15, BLOCK_SIZE_MAX + 4, 0xFFFF_FFFC])
 def test_a_block_of_an_impossible_size_is_refused(size: int) -> None:
     before = pcapng([b"one"])
@@ -203,6 +204,7 @@ def test_a_block_too_short_for_its_fields_is_refused() -> None:
     assert "0 bytes left where 8 belong" in error.reason
 
 
+@pytest.mark.limit("merq.capture.pcapng.INTERFACE_COUNT_MAX")
 def test_more_interfaces_than_the_limit_are_refused() -> None:
     data = section() + interface() * INTERFACE_COUNT_MAX
     assert read(data + enhanced(b"x", interface_id=INTERFACE_COUNT_MAX - 1))

@@ -130,6 +130,7 @@ def test_a_star_that_no_offset_follows_is_refused() -> None:
     assert wrong.offset == 2
 
 
+@pytest.mark.limit("merq.cli.hex_text.REPEATED_BYTES_MAX")
 @pytest.mark.parametrize(
     "after", ["00000003  00  |.|", "00000000  00  |.|", f"{REPEATED_BYTES_MAX + 4:08x}", "ffffffff"]
 )

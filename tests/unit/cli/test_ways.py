@@ -191,6 +191,7 @@ def test_objects_have_names_for_errors_and_nothing_that_json_lacks() -> None:
     assert object_of_link(link)["queue_manager"] is None
 
 
+@pytest.mark.limit("merq.cli.transfers.HISTORY_SHOWN_MAX")
 def test_a_long_history_is_shown_in_part() -> None:
     long = replace(WAY, history=(FAILED,) * HISTORY_MAX)
     assert table_of_history(long).row_count == HISTORY_SHOWN_MAX

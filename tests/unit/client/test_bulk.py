@@ -167,6 +167,7 @@ def test_what_is_dropped_is_never_sent(manager: Manager, queue: Queue) -> None:
     refused(HResult.MQ_ERROR_QUEUE_NOT_FOUND, lambda: bulk.publish(writer, 0, [stages[0].number]))
 
 
+@pytest.mark.limit("merq.protocol.application.batches.MESSAGES_MAX")
 def test_nothing_is_written_without_asking_and_too_much_is_refused(
     manager: Manager, queue: Queue
 ) -> None:

@@ -344,6 +344,7 @@ def senders(world: World) -> set[bytes]:
     return {each.key.source for each in world.engine.state.sequences.all()}
 
 
+@pytest.mark.limit("merq.engine.incoming.SEQUENCES_MAX")
 def test_the_idlest_sequence_goes_when_so_many_are_kept(world: World, lower: Lower) -> None:
     lower("merq.engine.incoming", "SEQUENCES_MAX", 2)
     number = world.create("tx", transactional=True)
@@ -485,6 +486,7 @@ def test_a_message_for_another_queue_manager_under_our_own_name_is_rejected(worl
     assert world.bodies(dead) == []
 
 
+@pytest.mark.limit("merq.engine.outgoing.OUTGOING_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.7.15")
 def test_acknowledgments_to_more_destinations_than_there_may_be_are_dropped(
     world: World, lower: Lower

@@ -252,6 +252,7 @@ def test_after_a_restart_sequences_are_above_all_before_whatever_the_clock_says(
     assert sequence_of(world) > second
 
 
+@pytest.mark.limit("merq.engine.transfer.SEQUENCE_NUMBER_MAX")
 def test_a_sequence_that_has_no_numbers_left_is_followed_by_another(
     world: World, lower: Lower
 ) -> None:

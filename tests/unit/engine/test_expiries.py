@@ -87,6 +87,7 @@ def test_many_whose_identifiers_look_alike_come_and_go_together(is_never_there: 
     assert sorted(found) == [(7, one) for one in alike] + [(8, alike[0]), (8, alike[3])]
 
 
+@pytest.mark.limit("merq.engine.expiry.DUE_MAX")
 def test_a_call_gives_a_limited_number_and_the_next_call_the_others() -> None:
     expiries = Expiries()
     for number in range(DUE_MAX + 10):

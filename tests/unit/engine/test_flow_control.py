@@ -28,6 +28,7 @@ def refused(ask: Callable[[], object]) -> str:
     return str(caught.value)
 
 
+@pytest.mark.limit("engine.disk_reserve_bytes")
 @pytest.mark.spec("MS-MQDMPR 3.1.7.2.5", "MS-MQDMPR 3.1.7.2.6", "MS-MQDMPR 3.1.1.1")
 @pytest.mark.spec("MS-MQSO note 6")
 def test_it_begins_below_the_reserve_and_ends_at_twice_as_much(world: World) -> None:
@@ -91,6 +92,7 @@ def test_what_makes_room_goes_on(world: World) -> None:
     world.delete(number)
 
 
+@pytest.mark.limit("engine.memory_bytes")
 @pytest.mark.spec("MS-MQDMPR 3.1.7.2.5", "MS-MQDMPR 3.1.7.2.6")
 def test_express_messages_fill_the_memory_until_a_fifth_of_it_is_free_again(world: World) -> None:
     number = world.create("orders")

@@ -87,6 +87,7 @@ def test_a_sequence_is_none_of_the_business_of_who_passes_it_on(router: World) -
     assert leaving(router) == {}, "the next hop has them"
 
 
+@pytest.mark.limit("merq.engine.arriving.HOPS_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2#too-many-hops")
 def test_a_message_that_went_through_too_many_hands_is_not_passed_on(router: World) -> None:

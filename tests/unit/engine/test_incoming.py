@@ -94,6 +94,7 @@ def test_a_sequence_is_known_by_its_sender_and_the_name_it_sends_to() -> None:
     assert (len(sequences), [each.key for each in sequences.all()]) == (1, [key])
 
 
+@pytest.mark.limit("merq.engine.incoming._KEYS_MAX")
 @pytest.mark.spec("MS-MQDMPR 3.1.1.5")
 def test_names_are_remembered_only_so_many_at_a_time(lower: Lower) -> None:
     lower("merq.engine.incoming", "_KEYS_MAX", 3)
@@ -148,6 +149,7 @@ def test_an_identifier_is_known_by_its_number_and_its_sender() -> None:
     assert not recent.seen(ONE, 7, 100)
 
 
+@pytest.mark.limit("exchange.history_size")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2", "MS-MQQB 3.1.1.3")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2#history-full", "E68")
 def test_the_oldest_identifier_is_forgotten_when_there_is_no_room() -> None:
@@ -185,6 +187,7 @@ def test_old_identifiers_are_forgotten() -> None:
     assert (len(recent), recent.pack()) == (0, [])
 
 
+@pytest.mark.limit("merq.engine.incoming.HISTORY_SOURCES_MAX")
 def test_the_sender_that_is_silent_longest_is_forgotten(lower: Lower) -> None:
     lower("merq.engine.history", "HISTORY_SOURCES_MAX", 2)
     recent = Recent()

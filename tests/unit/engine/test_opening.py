@@ -267,6 +267,7 @@ def test_a_queue_can_be_deleted_while_it_is_open_and_the_opening_closed_after(
     opened(world, again, RECEIVE, DENY)
 
 
+@pytest.mark.limit("merq.engine.opening.CURSORS_MAX")
 @pytest.mark.spec("MS-MQDMPR 3.1.7.1.1", "MS-MQDMPR 3.1.7.1.2", "MS-MQDMPR 3.1.1.16")
 def test_cursors_belong_to_an_opening_and_are_closed_one_by_one(world: World, lower: Lower) -> None:
     lower("merq.engine.manager", "CURSORS_MAX", 2)
@@ -306,6 +307,7 @@ def test_closing_a_cursor_ends_the_waiting_through_it(world: World) -> None:
     assert world.body(requests[1]) == b"a"
 
 
+@pytest.mark.limit("merq.engine.opening.DESCRIPTORS_MAX")
 def test_only_so_many_queues_are_open_at_a_time(world: World, lower: Lower) -> None:
     lower("merq.engine.opening", "DESCRIPTORS_MAX", 2)
     number = world.create("orders")

@@ -286,6 +286,7 @@ def test_a_transaction_that_aborts_and_one_that_commits_share_an_outgoing_queue(
     assert waiting(world) == {REMOTE: [b"2"]}
 
 
+@pytest.mark.limit("merq.engine.outgoing.OUTGOING_MAX")
 def test_there_is_a_limit_to_destinations(world: World, lower: Lower) -> None:
     lower("merq.engine.outgoing", "OUTGOING_MAX", 2)
     for computer in ("a", "b"):

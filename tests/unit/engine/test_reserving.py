@@ -176,6 +176,7 @@ def test_messages_within_a_transaction_are_not_reserved(world: BulkWorld) -> Non
 # What cannot be.
 
 
+@pytest.mark.limit("merq.engine.reserving.GROUP_NAME_MAX")
 def test_a_name_has_a_length(world: BulkWorld) -> None:
     number = filled(world)
     for name in ("", "x" * (GROUP_NAME_MAX + 1)):
@@ -194,6 +195,7 @@ def test_outgoing_queues_are_not_reserved(world: BulkWorld) -> None:
     )
 
 
+@pytest.mark.limit("merq.engine.reserving.GROUPS_MAX")
 def test_a_queue_knows_so_many_groups(world: BulkWorld, lower: Lower) -> None:
     number = filled(world)
     lower("merq.engine.reserving", "GROUPS_MAX", 1)
@@ -207,6 +209,7 @@ def test_a_queue_knows_so_many_groups(world: BulkWorld, lower: Lower) -> None:
     assert world.reserve(number, group="others", owner="two").messages == 4
 
 
+@pytest.mark.limit("merq.engine.reserving.RANGES_MAX")
 def test_a_group_has_so_many_ranges(world: BulkWorld, lower: Lower) -> None:
     number = filled(world)
     lower("merq.engine.reserving", "RANGES_MAX", 1)
@@ -216,6 +219,9 @@ def test_a_group_has_so_many_ranges(world: BulkWorld, lower: Lower) -> None:
     assert world.reserve(number, first.end).messages == 3
 
 
+@pytest.mark.limit(
+    "merq.engine.reserving.RANGE_BYTES_MAX", "merq.engine.reserving.RANGE_MESSAGES_MAX"
+)
 def test_a_range_has_so_many_messages_and_bytes(world: BulkWorld, lower: Lower) -> None:
     number = filled(world)
     lower("merq.engine.reserving", "RANGE_MESSAGES_MAX", 3)

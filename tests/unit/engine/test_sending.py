@@ -138,6 +138,7 @@ def test_one_packet_that_cannot_be_refuses_them_all(world: World) -> None:
         assert world.digest() == before
 
 
+@pytest.mark.limit("merq.engine.sending.MESSAGES_AT_ONCE_MAX")
 @pytest.mark.parametrize("count", [0, 4])
 def test_a_batch_has_a_size(world: World, count: int, lower: Lower) -> None:
     lower("merq.engine.sending", "MESSAGES_AT_ONCE_MAX", 3)
@@ -193,6 +194,7 @@ def test_many_are_received_in_a_transaction(world: World, end: str) -> None:
     assert world.bodies(number) == ([b"c"] if end == "commit" else [b"a", b"b", b"c"])
 
 
+@pytest.mark.limit("merq.engine.transactions.OPERATIONS_MAX")
 def test_a_transaction_that_is_nearly_full_takes_fewer(world: World, lower: Lower) -> None:
     lower("merq.engine.readers", "OPERATIONS_MAX", 2)
     number = world.create("orders", transactional=True)

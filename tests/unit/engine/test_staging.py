@@ -125,6 +125,7 @@ def test_a_stage_is_no_queue(world: BulkWorld) -> None:
         refused(HResult.MQ_ERROR_QUEUE_DELETED, partial(ask, one))
 
 
+@pytest.mark.limit("merq.engine.staging.WRITER_NAME_MAX")
 def test_names_of_writers_and_parts_have_a_length(world: BulkWorld) -> None:
     number = world.create("q")
     for name in ("", "x" * (WRITER_NAME_MAX + 1)):
@@ -139,6 +140,7 @@ def test_names_of_writers_and_parts_have_a_length(world: BulkWorld) -> None:
     assert world.picture() == before
 
 
+@pytest.mark.limit("merq.engine.staging.STAGES_MAX")
 def test_there_are_so_many_stages(world: BulkWorld, lower: Lower) -> None:
     number = world.create("q")
     lower("merq.engine.staging", "STAGES_MAX", 2)
@@ -150,6 +152,7 @@ def test_there_are_so_many_stages(world: BulkWorld, lower: Lower) -> None:
     world.stage(number)
 
 
+@pytest.mark.limit("merq.engine.sending.MESSAGES_AT_ONCE_MAX")
 def test_so_many_messages_are_written_at_once(world: BulkWorld) -> None:
     stage = world.stage(world.create("q"))
     refused(HResult.MQ_ERROR_INVALID_PARAMETER, partial(world.write, stage))
@@ -297,6 +300,7 @@ def test_nothing_is_written_into_what_is_being_published(world: BulkWorld) -> No
     refused(HResult.MQ_ERROR_QUEUE_DELETED, partial(world.write, one, b"late"))
 
 
+@pytest.mark.limit("merq.engine.holdings.WRITERS_MAX")
 def test_so_many_writers_are_remembered(world: BulkWorld, lower: Lower) -> None:
     number = world.create("q")
     lower("merq.engine.holdings", "WRITERS_MAX", 2)

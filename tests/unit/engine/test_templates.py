@@ -265,6 +265,7 @@ def test_a_label_with_zeros_that_are_no_null_character_is_taken() -> None:
     assert [each.label for each in world.messages(number)] == [text]
 
 
+@pytest.mark.limit("merq.model.row_batch.TEMPLATES_MAX")
 def test_as_many_templates_as_a_batch_may_have_are_taken() -> None:
     world = BulkWorld()
     number = world.create("q")

@@ -161,6 +161,7 @@ def test_reports_are_not_reported_on(world: World) -> None:
     assert leaving(world) == {}
 
 
+@pytest.mark.limit("merq.engine.tracing.PLACES_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.9")
 def test_only_so_many_report_queues_are_remembered(world: World, lower: Lower) -> None:
     lower("merq.engine.tracing", "PLACES_MAX", 2)

@@ -242,6 +242,7 @@ def test_staged_messages_count_towards_the_computers_quota() -> None:
         world.send(number, world.begin(), body=bytes(600))
 
 
+@pytest.mark.limit("merq.engine.transactions.OPERATIONS_MAX")
 def test_a_transaction_with_too_much_in_it_takes_no_more_but_can_end(
     world: World, lower: Lower
 ) -> None:

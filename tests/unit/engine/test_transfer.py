@@ -70,6 +70,7 @@ def test_a_sequence_never_goes_back() -> None:
     assert (transfer.sequence_id, transfer.next_number) == (8, 1)
 
 
+@pytest.mark.limit("merq.engine.transfer.HISTORY_MAX")
 @pytest.mark.spec("MS-MQDMPR 3.1.1.3")
 def test_the_connection_history_keeps_the_latest() -> None:
     transfer = Transfer()

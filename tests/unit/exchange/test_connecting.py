@@ -345,6 +345,7 @@ def test_addresses_that_are_found_while_offline_are_not_called() -> None:
     assert receiver.bodies(QUEUE) == [b"a"]
 
 
+@pytest.mark.limit("exchange.links_max")
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.5.3.1")
 def test_only_so_many_connections_are_made() -> None:
     town, sender, receiver = pair(changed(links_max=1, dialled_links_max=1), ExchangeSettings())
@@ -370,6 +371,7 @@ def test_only_so_many_connections_are_made() -> None:
     assert town.dialled[-1] == THREE
 
 
+@pytest.mark.limit("exchange.links_per_peer_max")
 def test_one_address_may_have_only_so_many_connections() -> None:
     receiver = manager(TWO, changed(links_per_peer_max=2))
     links = [receiver.exchange.accepted(ONE, 0.0) for _ in range(3)]

@@ -9,6 +9,7 @@ import pytest
 from unit.exchange.exchange_world import ORDERED, changed, pair
 
 
+@pytest.mark.limit("exchange.order_ack_max_s")
 @pytest.mark.spec("MS-MQQB 3.1.6.9#LastOrderAckSendTime")
 def test_the_longest_delay_counts_from_the_last_order_ack() -> None:
     town, sender, _ = pair(changed(order_ack_s=0.5, order_ack_max_s=2.0))

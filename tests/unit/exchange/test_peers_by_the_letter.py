@@ -374,6 +374,7 @@ def test_beyond_the_limit_of_connections_a_session_is_refused_with_an_answer() -
     assert len(one.exchange) == 1
 
 
+@pytest.mark.limit("merq.exchange.switchboard.REFUSED_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.5.3.1")
 def test_only_so_many_are_refused_with_an_answer_at_a_time() -> None:
     one = manager(ONE, changed(links_max=1))

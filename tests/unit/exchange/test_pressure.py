@@ -176,6 +176,7 @@ def test_a_throttled_queue_manager_stops_reading_and_goes_on_later() -> None:
     assert sender.waiting(ORDERED) == []
 
 
+@pytest.mark.limit("merq.protocol.binary.settings.SessionSettings.unhandled_bytes_max")
 def test_a_link_on_which_too_much_came_is_not_read() -> None:
     settings = changed(session=SessionSettings(unhandled_bytes_max=1000))
     town, sender, receiver = pair(settings)
@@ -192,6 +193,7 @@ def test_a_link_on_which_too_much_came_is_not_read() -> None:
     assert len(receiver.bodies(QUEUE)) == 2
 
 
+@pytest.mark.limit("engine.machine_quota_kb")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.8", "MS-MQQB 3.1.5.9")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.8#manager-quota")
 def test_a_full_quota_of_the_computer_closes_the_session_until_there_is_room() -> None:

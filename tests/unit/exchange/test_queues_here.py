@@ -157,6 +157,7 @@ def test_other_names_and_other_senders_names_stay_as_they_are() -> None:
         receiver.receive(QUEUE)
 
 
+@pytest.mark.limit("merq.engine.spelling.GROWTH_MAX")
 def test_a_message_without_room_for_a_longer_name_is_refused() -> None:
     _, sender, _ = pair()
     with pytest.raises(MessageQueueError, match="names a queue of this computer"):

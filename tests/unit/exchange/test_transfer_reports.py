@@ -197,6 +197,7 @@ def test_names_by_identifiers_lead_to_their_queues_too(pair: Pair) -> None:
     }
 
 
+@pytest.mark.limit("merq.host.transfers.SEQUENCES_TOLD_MAX")
 def test_a_crowd_of_senders_is_told_in_part_the_latest_first(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

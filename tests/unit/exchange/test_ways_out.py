@@ -259,6 +259,7 @@ def test_who_is_to_be_reached_inside_of_tls_is_so_by_each_of_its_names() -> None
     assert Peers([other], all_secure=True).is_secure(THREE)
 
 
+@pytest.mark.limit("merq.exchange.routes.LEARNED_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.7.5")
 def test_the_queue_manager_that_was_met_first_is_forgotten_first() -> None:
     peers = Peers()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def test_one_is_read_with_its_header_however_large_it_is() -> None:
     )
 
 
+@pytest.mark.limit("merq.host.spans.GAP_BYTES_MAX")
 def test_a_small_gap_is_read_over_and_a_large_one_is_not() -> None:
     positions, sizes = in_a_row(4, 100)
     near = [*positions[:2], *(each + GAP_BYTES_MAX for each in positions[2:])]
@@ -66,6 +68,7 @@ def test_records_that_do_not_lie_in_order_are_pieces_of_their_own() -> None:
     assert [(each.first, each.end) for each in pieces] == [(0, 1), (1, 3)]
 
 
+@pytest.mark.limit("merq.host.spans.SPAN_BYTES_MAX")
 def test_a_piece_has_a_size() -> None:
     positions, sizes = in_a_row(100, SPAN_BYTES_MAX // 10)
     pieces = found(positions, sizes)

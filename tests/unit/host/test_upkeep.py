@@ -119,6 +119,7 @@ class Driven:
         return self.disk.used
 
 
+@pytest.mark.limit("store.checkpoint_bytes")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_folder_stays_within_twice_of_what_lives_and_a_few_segments(seed: int) -> None:
     random = Random(seed)  # noqa: S311 - the same every time
@@ -181,6 +182,7 @@ def test_a_segment_is_kept_while_the_checkpoint_mentions_a_message_in_it() -> No
     assert driven.reopened().bodies() == []
 
 
+@pytest.mark.limit("engine.disk_reserve_bytes")
 @pytest.mark.spec("MS-MQDMPR 3.1.7.2.5", "MS-MQDMPR 3.1.7.2.6")
 def test_with_little_room_on_the_disk_no_message_is_taken_until_there_is_twice_as_much() -> None:
     disk = SimulatedDisk(capacity=1 << 20)
@@ -224,6 +226,7 @@ def test_express_messages_stop_at_their_memory_and_go_on_when_a_fifth_is_free() 
     driven.send(b"again", recoverable=False)
 
 
+@pytest.mark.limit("store.ballast_bytes")
 def test_a_disk_full_of_the_dead_is_tidied_up_with_the_room_of_the_ballast() -> None:
     disk = SimulatedDisk(capacity=1 << 20)
     driven = Driven(disk, settings=replace(SETTINGS, checkpoint_bytes=1 << 30))

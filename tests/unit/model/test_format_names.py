@@ -480,6 +480,7 @@ def test_a_list_of_one_name_in_different_cases_becomes_that_name() -> None:
     assert name.without_duplicates() == parse_format_name(r"DIRECT=OS:host\q")
 
 
+@pytest.mark.limit("merq.model.names.format_names.ELEMENTS_MAX")
 @pytest.mark.spec("MS-MQMQ 2.1.7")
 def test_a_list_has_a_largest_number_of_elements() -> None:
     element = r"DIRECT=OS:h\q"
@@ -492,6 +493,7 @@ def test_a_list_has_a_largest_number_of_elements() -> None:
     assert f"at most {ELEMENTS_MAX}" in caught.value.reason
 
 
+@pytest.mark.limit("merq.model.names.format_names.MULTIPLE_ELEMENT_LENGTH_MAX")
 def test_a_format_name_has_a_largest_length() -> None:
     text = "DIRECT=OS:h\\q" + "," * MULTIPLE_ELEMENT_LENGTH_MAX
     with pytest.raises(NameSyntaxError) as caught:

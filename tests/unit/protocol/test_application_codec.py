@@ -297,6 +297,7 @@ def test_a_numbered_hello_is_none() -> None:
         decode_hello(only_frame(frame(Kind.HELLO, 7, b"{}")))
 
 
+@pytest.mark.limit("merq.protocol.application.batches.MESSAGES_MAX")
 def test_a_request_can_have_as_many_messages_as_it_may() -> None:
     many = Send(1, [b"x"] * batches.MESSAGES_MAX)
     found = decode_request(only_frame(encode_request(1, many)))

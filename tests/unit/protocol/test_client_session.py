@@ -145,6 +145,7 @@ def test_the_order_is_kept_when_numbers_come_round_and_the_connection_is_lost() 
 # Limits.
 
 
+@pytest.mark.limit("limits.requests_max")
 def test_no_more_requests_are_made_than_the_server_allows() -> None:
     session = connected(requests_max=2)
     for _ in range(4):
@@ -154,6 +155,7 @@ def test_no_more_requests_are_made_than_the_server_allows() -> None:
     assert [number for number, _ in asked(session)] == [3]
 
 
+@pytest.mark.limit("limits.window_bytes")
 def test_no_more_bytes_go_out_than_the_window_has() -> None:
     session = connected(window_bytes=300)
     for _ in range(3):
@@ -169,6 +171,7 @@ def test_one_request_may_be_larger_than_the_window() -> None:
     assert len(asked(session)) == 1
 
 
+@pytest.mark.limit("limits.frame_bytes_max")
 def test_what_the_server_would_not_take_is_refused_at_once() -> None:
     session = connected(frame_bytes_max=100)
     number = session.ask(Send(1, [bytes(200)]))

@@ -60,6 +60,7 @@ def sent(session: ClientSession) -> list[int]:
     return found
 
 
+@pytest.mark.limit("merq.protocol.application.client.BREAKS_MAX")
 def test_what_broke_as_many_conversations_as_it_may_is_over_with_the_servers_reason() -> None:
     session = talking(SEND)
     for _ in range(BREAKS_MAX - 1):

@@ -77,6 +77,7 @@ def test_a_frame_that_does_not_have_what_it_says_is_refused(count: int, notes: i
         decoded(body)
 
 
+@pytest.mark.limit("merq.protocol.application.rows.ROWS_MAX")
 def test_as_many_messages_as_a_frame_may_have_are_taken() -> None:
     body = struct.pack("<II", ROWS_MAX, 0) + bytes(16 * ROWS_MAX)
     assert decoded(body).count == ROWS_MAX

@@ -72,6 +72,7 @@ def head(count: int = 1, templates: int = 1, zero: int = 0, labels: int = 0) -> 
     return struct.pack("<IIHHI", 7, count, templates, zero, labels)
 
 
+@pytest.mark.limit("merq.model.row_batch.TEMPLATES_MAX")
 @pytest.mark.parametrize(
     ("body", "flags", "text"),
     [

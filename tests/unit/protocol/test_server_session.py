@@ -106,6 +106,7 @@ def test_what_comes_before_a_hello_ends_it_without_a_word() -> None:
     assert session.goodbye() == b""
 
 
+@pytest.mark.limit("merq.protocol.application.frames.GREETING_BYTES_MAX")
 def test_a_stranger_cannot_say_much() -> None:
     session = ServerSession(LIMITS)
     session.feed(frame(Kind.HELLO, 0, bytes(GREETING_BYTES_MAX))[:100])
@@ -164,6 +165,7 @@ def test_the_welcome_says_what_is_allowed() -> None:
 # Refusals.
 
 
+@pytest.mark.limit("limits.frame_bytes_max", "limits.requests_max", "limits.window_bytes")
 @pytest.mark.parametrize(
     ("data", "text"),
     [
@@ -230,6 +232,7 @@ def test_whoever_waits_with_all_he_may_can_cancel_that() -> None:
     assert not session.closing
 
 
+@pytest.mark.limit("limits.answer_bytes_max")
 def test_no_read_gets_more_than_an_answer_may_have() -> None:
     session = welcome_session()
     for number, wanted, given_bytes in ((1, 0, 1000), (2, 10, 10), (3, 5000, 1000)):
@@ -335,6 +338,7 @@ def test_a_number_that_is_used_again_is_counted_once() -> None:
     assert session.memory._size == len(encode_result(1, bytes(20)))
 
 
+@pytest.mark.limit("merq.protocol.application.server.REMEMBERED_BYTES_MAX")
 def test_the_oldest_answers_go_when_there_are_too_many() -> None:
     memory = Memory()
     answer = bytes(REMEMBERED_BYTES_MAX // 4)
@@ -354,6 +358,7 @@ def test_the_oldest_answers_go_when_there_are_too_many() -> None:
     assert memory._size <= REMEMBERED_BYTES_MAX
 
 
+@pytest.mark.limit("merq.protocol.application.server.EARLIER_ANSWERS_MAX")
 def test_answers_of_long_ago_are_not_given_to_numbers_that_come_round() -> None:
     memory = Memory()
     memory.keep(1, b"old")

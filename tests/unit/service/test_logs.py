@@ -117,6 +117,7 @@ def test_a_field_cannot_take_the_place_of_time_or_level() -> None:
     assert (line["level"], line["time_"], line["level_"]) == ("warning", "never", "debug")
 
 
+@pytest.mark.limit("merq.service.logs.VALUE_CHARACTERS_MAX")
 def test_long_values_are_cut() -> None:
     line = json.loads(told(JSON, "event", peer="x" * 5000))
     assert line["peer"] == "x" * VALUE_CHARACTERS_MAX + "… of 5000 characters"
@@ -195,6 +196,7 @@ def flood(count: int) -> None:
         LOG.warning("connection refused", peer=f"10.0.0.7:{number}")
 
 
+@pytest.mark.limit("log.repeats_max")
 def test_a_flood_is_told_a_few_times_and_then_counted(
     opened: OpenLog, stream: StringIO, watch: Watch
 ) -> None:
@@ -231,6 +233,7 @@ def test_what_was_counted_is_told_at_the_end(stream: StringIO, watch: Watch) -> 
     assert [line.get("repeated") for line in lines(stream)] == [None, 7]
 
 
+@pytest.mark.limit("merq.service.logs.EVENTS_MAX")
 def test_events_of_too_many_kinds_are_counted_together(
     opened: OpenLog, stream: StringIO, watch: Watch
 ) -> None:

@@ -87,6 +87,7 @@ def test_clients_are_counted(service: Service) -> None:
     nothing_is_left(service)
 
 
+@pytest.mark.limit("limits.connections_max")
 def test_there_are_no_more_connections_than_may_be() -> None:
     service = Service(replace(LIMITS, connections_max=2))
     first, _ = service.client(), service.client()
@@ -184,6 +185,7 @@ def test_what_is_on_its_way_counts_as_unread() -> None:
     assert list(client.heard()) == [1]
 
 
+@pytest.mark.limit("merq.service.reception.ReceptionLimits.outbox_bytes_max")
 def test_who_reads_nothing_at_all_is_cut_off() -> None:
     service = Service(replace(LIMITS, outbox_high_bytes=400, outbox_bytes_max=3000))
     queue = service.queue("q")
@@ -196,6 +198,7 @@ def test_who_reads_nothing_at_all_is_cut_off() -> None:
     assert client.connection in service.reception.dirty
 
 
+@pytest.mark.limit("limits.answer_bytes_max")
 def test_a_read_stops_at_the_size_of_an_answer() -> None:
     service = Service(replace(LIMITS, client=ServerLimits(answer_bytes_max=500)))
     queue, client = service.queue("q"), service.client()
@@ -324,6 +327,7 @@ def test_a_conversation_is_forgotten_when_its_time_is_over(service: Service) -> 
     assert not Client(service).hello(name).resumed
 
 
+@pytest.mark.limit("merq.service.reception.ReceptionLimits.conversations_max")
 def test_the_oldest_conversations_are_forgotten_when_there_are_too_many() -> None:
     service = Service(replace(LIMITS, conversations_max=2))
     clients = [service.client() for _ in range(3)]

@@ -163,6 +163,7 @@ def test_one_mistake_is_told_without_a_heading() -> None:
     assert str(SettingsError(("this",))) == "this"
 
 
+@pytest.mark.limit("merq.service.sources.FILE_BYTES_MAX")
 @pytest.mark.parametrize(
     ("content", "reason"),
     [(b"a = ", "no TOML"), (b"\xff", "no TOML"), (b"#" * (1 << 20) + b"\n", "more than")],
@@ -194,6 +195,7 @@ def test_variables_of_the_client_are_let_be_and_others_warned_about() -> None:
 TLS: dict[str, object] = {"tls_cert": "c.pem", "tls_key": "k.pem"}
 
 
+@pytest.mark.limit("merq.service.settings.SOCKET_PATH_BYTES_MAX")
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [

@@ -77,6 +77,7 @@ def test_the_token_itself_is_not_kept_and_only_the_owner_reads_the_file(tmp_path
     assert load_tokens(tmp_path) == (token,)
 
 
+@pytest.mark.limit("merq.service.tokens.TOKEN_CHARACTERS_MAX")
 def test_others_are_refused_with_a_reason(tmp_path: Path) -> None:
     tokens = tokens_of(tmp_path)
     assert "there are no tokens" in refusal(tokens.check("x", NOW))
@@ -123,6 +124,7 @@ MADE = "created = 2026-01-01T00:00:00Z"
 ENTRY = f'[[token]]\nname = "a"\nsha256 = "{SHA}"\n{MADE}\n'
 
 
+@pytest.mark.limit("merq.service.tokens.FILE_BYTES_MAX")
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -237,6 +239,7 @@ def test_a_token_that_is_over_already_is_not_made(tmp_path: Path) -> None:
         new_token(tmp_path, "billing", now=NOW, expires=NOW)
 
 
+@pytest.mark.limit("merq.service.tokens.TOKENS_MAX")
 def test_there_are_not_too_many_tokens(tmp_path: Path) -> None:
     entries = "".join(ENTRY.replace('"a"', f'"a{number}"') for number in range(TOKENS_MAX))
     path = tmp_path / TOKENS_FILE

@@ -80,6 +80,7 @@ def test_a_position_is_segment_and_offset() -> None:
     assert segment_name(0x1F) == "log/000000000000001f.segment"
 
 
+@pytest.mark.limit("store.segment_bytes")
 def test_a_frame_larger_than_a_segment_gets_one_of_its_own() -> None:
     disk = SimulatedDisk()
     log = log_on(disk)
@@ -142,6 +143,7 @@ def test_a_segment_that_cannot_begin_because_the_disk_failed_ends_the_log() -> N
         log.append([Record(1, b"never")])
 
 
+@pytest.mark.limit("merq.store.records.FRAME_PAYLOAD_MAX")
 def test_more_than_the_limit_at_once_is_refused_and_the_log_goes_on() -> None:
     log = log_on(SimulatedDisk())
     part = Record(1, bytes(1 << 20))  # one object many times: the limit without the memory

@@ -96,6 +96,7 @@ def test_a_segment_that_was_only_begun_is_not_copied(tmp_path: Path) -> None:
     assert inspect(tmp_path / "b").verdict is Verdict.SOUND
 
 
+@pytest.mark.limit("merq.store.viewing.HELD_MAX")
 def test_a_store_of_more_segments_than_are_held_open_is_copied(tmp_path: Path) -> None:
     writer = Writer(tmp_path / "s", LogSettings(segment_size=128, reserve_step=128))
     writer.append(HELD_MAX + 20, sync=False)

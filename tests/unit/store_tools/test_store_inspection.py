@@ -356,6 +356,7 @@ def test_what_is_no_part_of_a_store_is_noted(tmp_path: Path) -> None:
     assert len(found.notes) == 2
 
 
+@pytest.mark.limit("merq.store.findings.CORRUPTIONS_MAX")
 def test_the_list_of_corruptions_has_an_end(tmp_path: Path) -> None:
     folder = store_at(tmp_path / "s", frames=4)
     segment(folder, 0xFFFFFFFFFF).write_bytes(b"")

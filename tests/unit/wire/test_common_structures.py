@@ -87,6 +87,7 @@ def test_addresses_lie_one_behind_the_other(addresses: tuple[TransportAddress, .
     assert parse_addresses(data) == addresses
 
 
+@pytest.mark.limit("merq.wire.transport_addresses.ADDRESSES_MAX")
 def test_no_more_addresses_are_read_or_written_than_the_limit() -> None:
     one = TransportAddress(address_type=IP_ADDRESS_TYPE, address=bytes(4))
     most = pack_addresses((one,) * ADDRESSES_MAX)

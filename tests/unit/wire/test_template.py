@@ -88,6 +88,7 @@ def test_every_padding_is_right(label: str, extension: bytes, length: int) -> No
         assert len(packet) % 4 == 0
 
 
+@pytest.mark.limit("merq.wire.headers.PACKET_SIZE_MAX")
 def test_the_largest_packet_fits_and_the_next_does_not() -> None:
     template = Template(Outline(destination=NAME))
     room = PACKET_SIZE_MAX - len(template.fill(b"", 0))

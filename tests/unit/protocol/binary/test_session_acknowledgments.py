@@ -112,6 +112,7 @@ def test_a_direct_name_makes_a_direct_session() -> None:
     assert session.is_direct
 
 
+@pytest.mark.limit("merq.protocol.binary.settings.SessionSettings.unhandled_bytes_max")
 @pytest.mark.spec("MS-MQQB 3.1.5.8")
 def test_a_session_says_when_too_much_has_come() -> None:
     size = len(message(b"x" * 100))
