@@ -158,7 +158,10 @@ def test_who_speaks_the_first_version_is_not_asked_and_not_cut_off(
                 client.socket.recv(1)
             client.session.receive_data(answer.buffer[answer.start : answer.end])
             client.post(AskStatus())
-            assert frames(client, reader, 1)[0].kind == Kind.TOLD
+            (told,) = frames(client, reader, 1)
+            assert told.kind == Kind.TOLD
+            assert b"sessions" in told.body
+            assert b"quota_bytes" not in told.body, "it would refuse what it does not know"
 
 
 def test_who_holds_nothing_is_not_asked(service: ServiceProcess) -> None:

@@ -259,8 +259,8 @@ class Arrivals:
             if not self._is_next(step, incoming, arrival):
                 return
         if not self._is_for_us(view):
-            self._charge(step, arrival, state.source_key(source) >> 32)
-            self._forward(change, view)
+            if self._forward(change, view):
+                self._charge(step, arrival, state.source_key(source) >> 32)
             return
         queue = self._find(view)
         reason = self._reason(queue, view)
@@ -390,30 +390,34 @@ class Arrivals:
         if reason in kept and not view.transactional:
             notices.bury(state, change, view, reason, NO_NOTE)
 
-    def _forward(self, change: Change, view: MessageView) -> None:
-        """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.5: a message for another queue manager goes on its way."""
+    def _forward(self, change: Change, view: MessageView) -> bool:
+        """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.5: a message for another queue manager goes on its way.
+
+        Gives whether it does.
+        """
         state = self._state
         name = notices.name_of_destination(view)
         if not self.forwards or name is None:
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
-            return
+            return False
         if view.hop_count >= HOPS_MAX:
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED)
-            return
+            return False
         if self._is_late(view) and not view.transactional:
             # Of others the destination decides: a copy that came before may be there.
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
-            return
+            return False
         target = outgoing.reach_if_possible(state, change, name)
         if target is None or target.transfer is None:
             # Its name is one of ours, though it says that it is for somebody else; or there are too
             # many destinations already.
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
-            return
+            return False
         moved = MessageView(one_hop_further(view))
         notices.put(state, change, target, moved)
         if view.traced:
             tracing.report(state, change, moved)
+        return True
 
 
 def _insecurity(queue: Queue, view: MessageView) -> int:

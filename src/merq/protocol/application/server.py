@@ -371,7 +371,7 @@ class ServerSession:
 
     def answer(self, number: int, result: Result) -> bytes:
         """The frame that answers a request."""
-        return self.tell(number, encode_result(number, result))
+        return self.tell(number, encode_result(number, result, self._version))
 
     def tell(self, number: int, answer: bytes) -> bytes:
         """The same for an answer that is a frame already."""
