@@ -196,6 +196,8 @@ class Holdings:
             if number in used or guid == self.source
         }
         self._note_free_sources()
+        for share in (self.network, self.network_memory):
+            share.keep_sources(self._sources.values())
         self._sources_looked_at = max(2 * len(self._sources), SOURCES_LOOKED_AT_MIN)
 
     def _note_free_sources(self) -> None:
