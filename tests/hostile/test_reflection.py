@@ -130,7 +130,8 @@ def test_an_acknowledgment_that_cannot_be_delivered_does_not_wait_for_ever() -> 
 
 def test_dials_do_not_use_up_the_room_for_those_who_connect() -> None:
     town = Town()
-    receiver = receiver_of(town, acknowledge_to=AcknowledgeTo.ANY, links_max=4, dialled_links_max=3)
+    policy = AcknowledgeTo.ANY
+    receiver = receiver_of(town, acknowledge_to=policy, links_max=4, dialled_links_max=12)
     session = stranger(receiver)
     for number in range(10):
         session.say(asking(number + 1, rf"TCP:10.7.7.{number}\private$\told"))

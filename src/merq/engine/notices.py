@@ -315,6 +315,9 @@ SENDERS_PER_ADDRESS_MAX: Final = 8
 """Senders at one address whose acknowledgments wait apart; whoever connects under ever new
 identifiers would make ever new queues."""
 
+_NAME_KEPT_MAX: Final = 512
+"""Names of more bytes are read anew each time: strangers choose how long they are."""
+
 _NOBODY: Final = bytes(16)
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
@@ -514,11 +517,19 @@ def _is_passing(state: State, view: MessageView) -> bool:
     return packet[16:32] != state.source and packet[32:48] not in (state.source, _NOBODY)
 
 
+def _read_direct_name(data: bytes) -> DirectName | None:
+    try:
+        return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
+    except NameSyntaxError:
+        return None
+
+
+# Names come again and again, and take long to read.
+_direct_name = lru_cache(maxsize=1024)(_read_direct_name)
+
+
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
     """[MS-MQQB] 3.1.7.15: the name that stands in a packet in one of these forms."""
     if kind == DIRECT:
-        try:
-            return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
-        except NameSyntaxError:
-            return None
+        return _direct_name(data) if len(data) <= _NAME_KEPT_MAX else _read_direct_name(data)
     return identified_queue(view, kind, data)

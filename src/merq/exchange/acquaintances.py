@@ -69,7 +69,7 @@ class Acquaintances:
         """Whether a message's administration queue is where such queues may be.
 
         The host of a name by DIRECT=OS is looked up later, and what it turns out to be is asked of
-        `knows_host` and `is_of` then.
+        `knows_host` then.
 
         Args:
             view: The message.
@@ -77,7 +77,9 @@ class Acquaintances:
             remote: Who had the session.
         """
         name = notices.name_of_admin_queue(view)
-        if name is None or self.knows(name):
+        if name is None or (isinstance(name, DirectName) and name.host == address):
+            return True
+        if self.knows(name):
             return True
         if isinstance(name, DirectName):
             if not is_ours(name):
