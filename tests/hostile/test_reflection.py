@@ -141,3 +141,14 @@ def test_dials_do_not_use_up_the_room_for_those_who_connect() -> None:
     refused = receiver.exchange.accepted("10.0.0.9", 0.0)
     assert refused is not None
     assert refused.is_refused, "that is the limit of those who connect"
+
+
+def test_a_computer_with_two_addresses_is_told_at_either_once_it_has_used_both() -> None:
+    town = Town()
+    receiver = receiver_of(town)
+    second = stranger(receiver, "10.9.9.10")
+    second.hang_up()
+    session = stranger(receiver)
+    session.say(asking(1, r"TCP:10.9.9.10\private$\told"))
+    town.run()
+    assert town.dialled == ["10.9.9.10"]

@@ -195,6 +195,7 @@ class Exchange:
             self.outbound.established(link)
         elif state is SessionState.OPEN:
             self._board.met(link, now)
+            self._acquaintances.session_opened(link.address)
             if link.is_secure:
                 self._board.peers.learn_secure(link.address)
             self._board.tell(
