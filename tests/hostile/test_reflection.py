@@ -7,6 +7,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import Manager, Town
 from kit.raw_sessions import RawSession
+from merq.engine import notices
 from merq.exchange import AcknowledgeTo, Peer
 from merq.model.message_class import MessageClass
 from unit.exchange.exchange_world import GUIDS, ONE, QUEUE, THREE, TWO, changed, manager
@@ -152,3 +153,17 @@ def test_a_computer_with_two_addresses_is_told_at_either_once_it_has_used_both()
     session.say(asking(1, r"TCP:10.9.9.10\private$\told"))
     town.run()
     assert town.dialled == ["10.9.9.10"]
+
+
+def test_a_name_that_is_too_long_to_be_remembered_is_read_all_the_same() -> None:
+    town = Town()
+    receiver = receiver_of(town)
+    session = stranger(receiver)
+    session.messages()
+    name = rf"OS:{'h' * 200}\private$\{'q' * 100}"
+    assert len(name) * 2 > notices.NAME_KEPT_MAX
+    for ordinal in (1, 2):
+        session.say(asking(ordinal, name))
+        town.run()
+    session.settle()
+    assert len(session.messages()) == 2, "no name service knows it: who asked is told"

@@ -315,7 +315,7 @@ SENDERS_PER_ADDRESS_MAX: Final = 8
 """Senders at one address whose acknowledgments wait apart; whoever connects under ever new
 identifiers would make ever new queues."""
 
-_NAME_KEPT_MAX: Final = 512
+NAME_KEPT_MAX: Final = 512
 """Names of more bytes are read anew each time: strangers choose how long they are."""
 
 _NOBODY: Final = bytes(16)
@@ -531,5 +531,5 @@ _direct_name = lru_cache(maxsize=1024)(_read_direct_name)
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
     """[MS-MQQB] 3.1.7.15: the name that stands in a packet in one of these forms."""
     if kind == DIRECT:
-        return _direct_name(data) if len(data) <= _NAME_KEPT_MAX else _read_direct_name(data)
+        return _direct_name(data) if len(data) <= NAME_KEPT_MAX else _read_direct_name(data)
     return identified_queue(view, kind, data)
