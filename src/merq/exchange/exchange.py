@@ -208,6 +208,7 @@ class Exchange:
             self.outbound.established(link)
         elif state is SessionState.OPEN:
             self._board.met(link, now)
+            self._acquaintances.session_opened(link.address)
             if link.is_secure:
                 self._board.peers.learn_secure(link.address)
             self._board.tell(
@@ -258,7 +259,8 @@ class Exchange:
         what = "session closed" if link.was_open else "no session"
         self._board.tell(what, peer=link.address, reason=reason)
         if link.is_outgoing and not link.was_open:
-            self._board.unreachable(link, now)
+            if link.session is not None:  # somebody answered, who is not the one that is meant
+                self._board.unreachable(link, now)
             self.outbound.failed(link, ConnectionStatus.CONNECTION_REFUSED, reason, now)
         else:
             self.outbound.lost(link, reason, now)

@@ -50,6 +50,7 @@ class Switchboard:
         self._count = 0
         self._refused = 0
         self._dialled = 0
+        self._answering: set[Link] = set()
         self._claims: dict[UUID, Link] = {}
         self.dirty: dict[Link, None] = {}
         self.dials = Dials(settings.dials_max)
@@ -181,11 +182,20 @@ class Switchboard:
     def dial(
         self, address: str, guid: UUID, kind: DialKind, *, is_secure: bool, host: str
     ) -> Link | None:
-        """A connection that is to be made, or None if there are too many."""
-        if self._dialled >= self.settings.dialled_links_max:
+        """A connection that is to be made, or None if there are too many.
+
+        What only acknowledgments wait for has a share of the room here, too.
+        """
+        most = self.settings.dialled_links_max
+        is_answer = kind is DialKind.ANSWER
+        if self._dialled >= most or (
+            is_answer and len(self._answering) >= max(int(most * kind.value), 1)
+        ):
             return None
         link = self._add(address, is_outgoing=True, guid=guid, is_secure=is_secure, host=host)
         self._dialled += 1
+        if is_answer:
+            self._answering.add(link)
         self.dials.add(link, kind)
         return link
 
@@ -244,6 +254,7 @@ class Switchboard:
                 self._incoming[link.network] -= 1
                 if not self._incoming[link.network]:
                     del self._incoming[link.network]
+        self._answering.discard(link)
         self.dials.ended(link)
         self.dirty.pop(link, None)
         _take_out(self._by_address, link.address, link)
