@@ -127,6 +127,7 @@ class Exchange:
             link.session = Session(
                 self.guid, self.settings.session, now, is_initiator=False, refusal=refusal
             )
+            self._board.await_deadline(link)
         return link
 
     def connected(self, link: Link, now: float, *, pinged: bool = False) -> None:
@@ -140,6 +141,7 @@ class Exchange:
             is_direct=link.expected == NULL_GUID,
             pinged=pinged,
         )
+        self._board.await_deadline(link)
         if link.collect():
             self._board.dirty[link] = None
 
@@ -200,6 +202,7 @@ class Exchange:
         assert session is not None, "it was asked before"
         if session.closing:
             self._board.close(link, session.closing)
+        self._board.await_deadline(link)
         if link.collect():
             self._board.dirty[link] = None
 
@@ -250,17 +253,16 @@ class Exchange:
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do next."""
-        times = [self.outbound.next_deadline(), self.inbound.next_deadline()]
-        times += [
-            link.session.next_deadline()
-            for link in self._board.links()
-            if link.session is not None and not link.closing
-        ]
+        times = (
+            self.outbound.next_deadline(),
+            self.inbound.next_deadline(),
+            self._board.deadlines.next(),
+        )
         return min((each for each in times if each is not None), default=None)
 
     def tick(self, now: float) -> None:
         """[MS-MQQB] 3.1.6: what is due happens."""
-        for link in self._board.links():
+        for link in self._board.deadlines.take(now):
             if link.session is not None and not link.closing:
                 if self.is_paused(link):
                     link.session.excuse(now)

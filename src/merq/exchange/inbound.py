@@ -10,6 +10,7 @@ from merq.engine.changes import Answer, Change
 from merq.engine.incoming import Incoming
 from merq.engine.notices import order_told
 from merq.errors import MessageQueueError
+from merq.exchange.deadlines import Deadlines
 from merq.exchange.fair_ring import FairRing
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
@@ -64,6 +65,7 @@ class Inbound:
         self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
         self._told: dict[Incoming, _Told] = {}
+        self._due: Deadlines[Incoming] = Deadlines()
         self._forget_at = 0
 
     @property
@@ -158,6 +160,7 @@ class Inbound:
                 if not link.is_cut:
                     link.session.handled(now)
                 self._board.held.count(link)
+                self._board.await_deadline(link)
                 if link.collect() or self._board.held.is_tight:
                     self._board.dirty[link] = None  # it may be read again
         for incoming in sequences:
@@ -175,21 +178,21 @@ class Inbound:
             told.due = now
         elif told.due is None or now - told.last < settings.order_ack_max_s:
             told.due = now + settings.order_ack_s
+        self._due.set(incoming, told.due)
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do next."""
-        due = [each.due for each in self._told.values() if each.due is not None]
-        return min(due, default=None)
+        return self._due.next()
 
     def tick(self, now: float) -> None:
         """[MS-MQQB] 3.1.6.9, 3.1.6.7: senders are told how far they are; old identifiers go."""
         change = Change()
-        for incoming, told in self._told.items():
-            if told.due is not None and now >= told.due:
-                told.due = None
-                told.last = now
-                told.place = incoming.settled
-                order_told(self._engine.state, change, incoming)
+        for incoming in self._due.take(now):
+            told = self._told[incoming]
+            told.due = None
+            told.last = now
+            told.place = incoming.settled
+            order_told(self._engine.state, change, incoming)
         if change.steps:
             self._engine.state.submit(change)
         state = self._engine.state
