@@ -24,6 +24,7 @@ from merq.engine.state import State
 from merq.errors import NameSyntaxError, WireError
 from merq.model.message_class import MessageClass
 from merq.model.names import (
+    FORMAT_NAME_LENGTH_MAX,
     DirectName,
     FormatName,
     PrivateName,
@@ -42,6 +43,9 @@ JOURNAL_NUMBER: Final = 0xFFFF0001
 DEAD_LETTER_NUMBER: Final = 0xFFFF0002
 DEAD_XACT_NUMBER: Final = 0xFFFF0003
 """The system queues' numbers, beyond those of private queues."""
+
+NAME_BYTES_MAX: Final = 2 * FORMAT_NAME_LENGTH_MAX
+"""What is longer is no name of a queue, and is not read to find that out."""
 
 POSITIVE_ARRIVAL: Final = 1
 POSITIVE_RECEIVE: Final = 2
@@ -665,4 +669,6 @@ def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
 
 def read_direct_name(data: bytes) -> DirectName | None:
     """A direct name as it lies in a packet; None if it is none."""
+    if len(data) > NAME_BYTES_MAX:
+        return None
     return _direct_name(data) if len(data) <= NAME_KEPT_MAX else _read_direct_name(data)

@@ -6,7 +6,9 @@ from collections import Counter
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
+from merq.engine.queue import Queue
 from merq.exchange.confirmations import Confirmations
+from merq.exchange.deadlines import Deadlines
 from merq.exchange.dials import DialKind, Dials
 from merq.exchange.held_bytes import HeldBytes
 from merq.exchange.links import Link
@@ -34,6 +36,8 @@ class Switchboard:
         confirmations: Who answered where when this side connected.
         told: What people may want to know: a text, and what it is about.
         held: What all connections have under way.
+        ready: Connections that may have something to send.
+        deadlines: When the timers of their sessions run out.
     """
 
     def __init__(self, host: Host, settings: ExchangeSettings, peers: Peers) -> None:
@@ -57,6 +61,8 @@ class Switchboard:
         self.confirmations = Confirmations(settings.confirmation_s)
         self.told: list[tuple[str, dict[str, Fact]]] = []
         self.held = HeldBytes(settings.held_bytes_max)
+        self.ready: dict[Link, None] = {}
+        self.deadlines: Deadlines[Link] = Deadlines()
 
     def __len__(self) -> int:
         """How many connections there are, without those that are being refused."""
@@ -247,6 +253,8 @@ class Switchboard:
         """A connection is gone."""
         link.is_lost = True
         self.held.count(link)
+        self.ready.pop(link, None)
+        self.deadlines.set(link, None)
         if self._links.pop(link.number, None) is not None:
             self._refused -= link.is_refused
             self._dialled -= link.is_outgoing
@@ -297,6 +305,16 @@ class Switchboard:
     def outbox_high_bytes(self) -> int:
         """With so much unwritten nothing more is sent on a connection."""
         return 0 if self.held.is_tight else self.settings.outbox_high_bytes
+
+    def make_ready(self, link: Link, queue: Queue) -> None:
+        """A queue may have something to send through a connection."""
+        link.ready.add(queue)
+        self.ready[link] = None
+
+    def await_deadline(self, link: Link) -> None:
+        """Something happened in a session: its timers may run out at another time."""
+        if link.session is not None and not link.is_lost:
+            self.deadlines.set(link, link.session.next_deadline())
 
     def tell(self, text: str, **fields: Fact) -> None:
         """Something happened that people may want to know."""
