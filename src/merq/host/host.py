@@ -53,6 +53,9 @@ SETTLING_ROUNDS_MAX: Final = 100
 BALLAST_BYTES: Final = 1 << 20
 """Room that is kept on the disk for tidying up, when there is no other."""
 
+BALLAST_SHARE: Final = 4
+"""It is taken again once this many times as much is free."""
+
 BALLAST: Final = "ballast"
 """The file that keeps it."""
 
@@ -342,7 +345,8 @@ class Host:
             )
         elif was_low and not state.low_on_disk:
             self.news.tell("there is room on the disk again", free_bytes=self._room)
-            self._keep_ballast()
+        if not state.low_on_disk and self._room > BALLAST_SHARE * self._settings.ballast_bytes:
+            self._keep_ballast()  # some of it may have been used
 
     @property
     def room(self) -> int:
