@@ -88,7 +88,8 @@ def hostile_messages(draw: Any) -> UserMessage:
     )
     if draw(st.integers(0, 3)) == 0:
         message = _enlarged(message, draw(st.integers(0, ROOM_LEFT_MAX)))
-    return message.measured()
+    whole: UserMessage = message.measured()
+    return whole
 
 
 def _enlarged(message: UserMessage, room_left: int) -> UserMessage:
