@@ -38,7 +38,7 @@ def largest(destination: int | str, ordinal: int = 1, **fields: object) -> bytes
     return packets.message(source, ordinal, destination, **values, body=body)  # type: ignore[arg-type]
 
 
-@pytest.mark.spec("MS-MQQB 3.1.7.15")
+@pytest.mark.spec("MS-MQQB 3.1.7.15", "E130")
 def test_what_does_not_fit_into_a_negative_acknowledgment_is_told_without_the_body() -> None:
     world = World()
     world.engine.state.sends_insecure_nacks = True

@@ -222,7 +222,9 @@ def _show(found: Report) -> None:
     if found.checkpoints:
         console.print(_checkpoint_table(found.checkpoints))
     for aside in found.aside:
-        console.print(Text(f"{aside.file}  {decimal(aside.size)} cut off by an earlier opening"))
+        is_torn = aside.file.endswith(".torn")
+        why = "cut off by an earlier opening" if is_torn else "of a message that was set aside"
+        console.print(Text(f"{aside.file}  {decimal(aside.size)} {why}"))
     for note in found.notes:
         console.print(Text.assemble(("• ", "yellow"), note))
     for each in found.corruptions:

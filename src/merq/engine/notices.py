@@ -66,6 +66,11 @@ ADMINISTRATION_CLASSES: Final = frozenset(MessageClass) - {
 _ABOUT_MESSAGES: Final = ADMINISTRATION_CLASSES | {MessageClass.MQMSG_CLASS_REPORT}
 """Classes of messages that another message caused, whose identifier they have as correlation."""
 
+FOREIGN_DEAD_LETTER_BYTES_MAX: Final = 64 << 20
+"""In a dead-letter queue that has grown to this no more copies of other queue managers' messages
+are kept: those are for their senders, and whoever sends here may ask for as many as it likes.
+Copies of this queue manager's own messages are kept beyond that."""
+
 _ABOUT_RECEIVING: Final = 0x4000
 """[MS-MQMQ] 2.2.18.1.6: set in the classes of acknowledgments that are not about arrival."""
 
@@ -286,9 +291,13 @@ def _negative_bits(view: MessageView, reason: int) -> int:
 def bury(state: State, change: Change, view: MessageView, reason: int, note: Note) -> None:
     """[MS-MQQB] 3.1.5.7: a copy of a message that is dead, if its sender wanted one."""
     if view.negative_journaling and not is_acknowledgment(view):
+        queue = _dead_letter_queue(state, view, note)
+        if view.packet[16:32] != state.source:
+            taken = queue.positions.total_bytes + queue.staged_bytes
+            if taken + len(view.packet) > FOREIGN_DEAD_LETTER_BYTES_MAX:
+                return
         # The copy says why it is there: applications read the reason from its class, as with MSMQ.
-        copy = MessageView(view.with_class(reason))
-        _keep(state, change, _dead_letter_queue(state, view, note), copy)
+        _keep(state, change, queue, MessageView(view.with_class(reason)))
 
 
 def _dead_letter_queue(state: State, view: MessageView, note: Note) -> Queue:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from merq.engine import notices
+from merq.engine import notices, records
 from merq.engine.changes import NO_ENTRY, Answer, Change, PutManyStep, PutStep
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
@@ -16,12 +16,13 @@ from merq.engine.relocating import Relocation
 from merq.engine.snapshot import restore_snapshot, take_snapshot
 from merq.errors import MessageQueueError, StoreCorrupt, StoreFull
 from merq.host.aside import AsideFolder
+from merq.host.clock import ClockWatch
 from merq.host.news import NewsBox
 from merq.host.packets import CACHE_BYTES, LogPackets
 from merq.hresult import HResult
 from merq.store.checkpoints import Checkpoint, Section, write_checkpoint
 from merq.store.disk import Disk
-from merq.store.log import LogSettings, Segment, Syncing
+from merq.store.log import Appended, LogSettings, Segment, Syncing
 from merq.store.recovery import Frame, Identity, open_store
 
 SECRET_SIZE: Final = 32
@@ -52,8 +53,17 @@ SETTLING_ROUNDS_MAX: Final = 100
 BALLAST_BYTES: Final = 1 << 20
 """Room that is kept on the disk for tidying up, when there is no other."""
 
+BALLAST_SHARE: Final = 4
+"""It is taken again once this many times as much is free."""
+
 BALLAST: Final = "ballast"
 """The file that keeps it."""
+
+RELIEF: Final = "ballast-for-receives"
+"""A second file of that size: its room is for what takes messages away, when there is no other."""
+
+_GROWING: Final = frozenset({records.PUT, records.KEEP, records.RELOCATE, records.QUEUE})
+"""Records that bring something; the others take it away, or say a few bytes of it."""
 
 DEAD_MIN_BYTES: Final = 1 << 16
 """With less of the dead in the log than this it is not worth tidying up for room."""
@@ -138,6 +148,7 @@ class Host:
         self._relocated: Segment | None = None
         self._is_stuck = False
         self.news = NewsBox()
+        self.clock = ClockWatch(self.news)
         self.aside = AsideFolder(disk)
 
         opened = open_store(
@@ -180,6 +191,7 @@ class Host:
         Raises:
             StoreFull: There is no room even for that.
         """
+        self.clock.started(now, self.engine.state)
         self.engine.tick(now)
         self.engine.start(new_guid, secret)
         self._keep_ballast()
@@ -237,7 +249,7 @@ class Host:
 
     def _write(self, change: Change) -> None:
         try:
-            appended = self.log.append(change.entries)
+            appended = self._append(change)
         except StoreFull as full:
             error = MessageQueueError(
                 HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED,
@@ -270,6 +282,17 @@ class Host:
                 self.log.roll()
         if self.log.durable != self._told:
             self._tell()
+
+    def _append(self, change: Change) -> Appended:
+        """Writes a change; one that takes messages away may use the room that is kept for that."""
+        try:
+            return self.log.append(change.entries)
+        except StoreFull:
+            is_leaving = not any(entry.kind in _GROWING for entry in change.entries)
+            if not is_leaving or not self._disk.exists(RELIEF):
+                raise
+            self._disk.remove(RELIEF)
+            return self.log.append(change.entries)
 
     def _tell(self) -> None:
         """The engine learns how far the log is durable; the log moves that on by itself too."""
@@ -323,6 +346,8 @@ class Host:
             )
         elif was_low and not state.low_on_disk:
             self.news.tell("there is room on the disk again", free_bytes=self._room)
+        if not state.low_on_disk and self._room > BALLAST_SHARE * self._settings.ballast_bytes:
+            self._keep_ballast()  # some of it may have been used
 
     @property
     def room(self) -> int:
@@ -417,15 +442,16 @@ class Host:
 
     def _keep_ballast(self) -> None:
         """Takes room on the disk for when there is no other, if there is some."""
-        if self._disk.exists(BALLAST) or not self._settings.ballast_bytes:
-            return
-        file = self._disk.create(BALLAST)
-        try:
-            file.reserve(self._settings.ballast_bytes)
-        except StoreFull:
-            self._disk.remove(BALLAST)
-        finally:
-            file.close()
+        for name in (BALLAST, RELIEF):
+            if self._disk.exists(name) or not self._settings.ballast_bytes:
+                continue
+            file = self._disk.create(name)
+            try:
+                file.reserve(self._settings.ballast_bytes)
+            except StoreFull:
+                self._disk.remove(name)
+            finally:
+                file.close()
 
     def close_with_checkpoint(self) -> list[Answer]:
         """Everything that is under way happens; what comes next opens faster. Gives the answers."""

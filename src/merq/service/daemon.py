@@ -151,6 +151,8 @@ class Service:
         self._host = host
         if host.torn is not None:
             log.warning("the log had a torn tail, which was cut off and kept", what=str(host.torn))
+        for folder in self._disk.open_to_others():
+            log.warning("other users may look into the folder: chmod 700 it", folder=folder)
         hall = Hall(__version__, int(time.time()))
         porter = TokenPorter(Tokens(settings.data, log))
         fitting = fit(

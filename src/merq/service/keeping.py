@@ -168,6 +168,7 @@ class Keeper:
         while not self._is_over:
             try:
                 self.tick()
+                self._host.clock.saw(int(time.time()), self._loop.time())
                 self._reception.forget(self._loop.time())
                 self._host.watch_resources()
                 self._turn()

@@ -15,9 +15,9 @@ the segment in the lower. Positions grow along the log.
 **identity**, 64 bytes: `MERQSTOR` (8), version u32 = 2, zero u32, store id (16 bytes), time of
 creation in seconds since 1970 u64, secret (16 random bytes, made with the store), zero u32, crc32
 of the 60 bytes before it u32. Of whatever version, it begins with these 12 bytes, ends with the
-crc32 of all before, and has at most 4096 bytes. A store of another version is refused. While a store
-is made the file is called `identity.draft`; it gets its name when the first segment is durable, so
-a store without any segment has lost it.
+crc32 of all before, and has at most 4096 bytes. A store of another version is refused. While a
+store is made the file is called `identity.draft`; it gets its name when the first segment is
+durable, so a store without any segment has lost it.
 
 **Key.** crc32 of store id and secret, 32 bytes. The checksum of a frame's header starts from it
 (as if the header were preceded by those 32 bytes), so that nobody who only sends messages can make

@@ -11,12 +11,16 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from merq.errors import StoreFailed, StoreFull, StoreInUse
 
 Buffer = bytes | bytearray | memoryview
 """Bytes to be written; whoever gives them leaves them alone until they are."""
+
+FOLDER_MODE: Final = 0o700
+FILE_MODE: Final = 0o600
+"""Messages are nobody's business but that of the user who runs the queue manager."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -159,8 +163,8 @@ class FileDisk:
 
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._root / "lock", flags, 0o600)
+            self._root.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+            descriptor = os.open(self._root / "lock", flags, FILE_MODE)
         except OSError as wrong:
             raise _failure(wrong, f"opening {self._root / 'lock'}") from wrong
         try:
@@ -196,15 +200,25 @@ class FileDisk:
 
     def _make_folder_of(self, name: str) -> None:
         try:
-            (self._root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self._root / name).parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         except OSError as wrong:
             raise _failure(wrong, f"making the folder of {name}") from wrong
 
     def _opened(self, name: str, flags: int) -> LogFile:
         try:
-            return _SystemFile(os.open(self._root / name, flags | os.O_CLOEXEC, 0o600), name)
+            descriptor = os.open(self._root / name, flags | os.O_CLOEXEC, FILE_MODE)
         except OSError as wrong:
             raise _failure(wrong, f"opening {name}") from wrong
+        return _SystemFile(descriptor, name)
+
+    def open_to_others(self) -> list[str]:
+        """Folders of the store that other users of this computer may look into, or write.
+
+        They are left as they are: whoever made them may have meant it.
+        """
+        folders = (self._root, *(self._root / each for each in ("log", "checkpoints", "aside")))
+        found = [each for each in folders if each.is_dir()]
+        return [str(each) for each in found if each.stat().st_mode & 0o077]
 
     def exists(self, name: str) -> bool:
         """Whether there is such a file."""

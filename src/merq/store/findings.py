@@ -83,7 +83,7 @@ class CheckpointReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aside:
-    """Bytes that an earlier opening cut off."""
+    """Bytes that an earlier opening cut off, or a message that could not be handled."""
 
     file: str
     size: int

@@ -172,7 +172,7 @@ def _introduce(disk: Disk, fresh: Identity) -> Identity:
     """Makes a store. Its first segment is durable before its identity, so none ever lacks it."""
     assert len(fresh.secret) == SECRET_SIZE
     head = _IDENTITY.pack(
-        IDENTITY_MAGIC, VERSION, fresh.store_id.bytes, fresh.created, fresh.secret
+        IDENTITY_MAGIC, VERSION, fresh.store_id.bytes, max(0, fresh.created), fresh.secret
     )
     if disk.exists(_DRAFT):
         disk.remove(_DRAFT)

@@ -224,6 +224,7 @@ class SimulatedDriver:
 
     def _settle(self) -> None:
         self._take(self._host.settle())
+        assert not self._host.set_aside_count, "a message could not be handled"
         self._maintain()
 
     def _take(self, answers: list[Answer]) -> None:

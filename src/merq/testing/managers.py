@@ -157,6 +157,7 @@ class SimulatedMachine:
             return
         self.on_crash()
         self._take_told()
+        assert not self.host.set_aside_count, f"{self.name} could not handle something"
         self.disk = self.disk.crash(kind)
         self._host = self._exchange = self._syncing = None
         self.is_due = False
