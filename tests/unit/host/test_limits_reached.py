@@ -18,6 +18,7 @@ from merq.protocol.application.requests import (
     SendManyTo,
 )
 from merq.protocol.application.rows import RowsReport
+from merq.wire.view import MessageView
 from unit.host.desk_world import Bureau, packet
 
 
@@ -111,3 +112,16 @@ def test_of_a_long_administration_queue_only_the_beginning_is_searched(
     assert isinstance(fewer, list | tuple)
     assert len(found) == len(fewer) + 1
     assert bureau.state.queues[queue].positions.count == 1
+
+
+@pytest.mark.limit("store.cache_bytes")
+def test_what_the_cache_has_no_room_for_is_read_from_the_disk(bureau: Bureau) -> None:
+    packets = bureau.host.packets
+    packets._most = 2500
+    queue = bureau.queue("q")
+    sent = [bytes([number]) * 1000 for number in range(5)]
+    for body in sent:
+        bureau.send(queue, body)
+    assert packets._cached <= 2500
+    rows = bureau.state.queues[queue].positions
+    assert [MessageView(bureau.state.stored(row)[1]).body for row in rows] == sent
