@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import click
 import pytest
@@ -45,7 +44,7 @@ def test_messages_of_many_kinds_are_built_right_though_kinds_are_forgotten(
 
 @pytest.mark.limit("merq.aio.streams.PREFETCH_MAX")
 def test_more_messages_at_hand_than_may_be_are_refused() -> None:
-    queue = cast("AioQueue", AioQueue.__new__(AioQueue))
+    queue = AioQueue.__new__(AioQueue)
     with pytest.raises(MessageQueueError, match=f"{PREFETCH_MAX} are the most"):
         queue.receive_all(prefetch=PREFETCH_MAX + 1)
 

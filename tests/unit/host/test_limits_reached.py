@@ -101,8 +101,8 @@ def test_of_a_long_administration_queue_only_the_beginning_is_searched(
     admin, queue = bureau.queue("told"), bureau.queue("q")
     for _ in range(3):
         bureau.send(admin)
-    asking = {"admin_queue": r"OS:here\private$\told", "acknowledgments": 1}
-    sent = bureau.ask(bureau.desk(), SendManyTo(r"DIRECT=OS:.\private$\q", [packet(**asking)]))
+    wanting = packet(admin_queue=r"OS:here\private$\told", acknowledgments=1)
+    sent = bureau.ask(bureau.desk(), SendManyTo(r"DIRECT=OS:.\private$\q", [wanting]))
     assert isinstance(sent, bytes)
     assert bureau.state.queues[admin].positions.count == 4
     found = bureau.ask(bureau.desk(), AskWhy(sent[:20]))
