@@ -107,12 +107,7 @@ def message(  # noqa: PLR0913 - every field of a packet
         copies_to: Elements of the MultiQueueFormatHeader's list of destinations; no such header if
             there are none.
     """
-    if isinstance(destination, str):
-        kind, names = _DIRECT, direct_name(destination)
-    elif isinstance(destination, int):
-        kind, names = _PRIVATE, pack("<I", destination)
-    else:
-        kind, names = _PUBLIC, destination
+    kind, names = _destination(destination)
     flags = _PROPERTIES | kind << 10 | user_flags
     if recoverable or transaction is not None:
         flags |= _RECOVERABLE
@@ -128,17 +123,32 @@ def message(  # noqa: PLR0913 - every field of a packet
         flags |= _TRANSACTION
         place = transaction
         names += pack("<IQII", place.flags, place.sequence, place.number, place.previous)
-    wide = label.encode("utf-16-le", "surrogatepass") + b"\0\0" if label else b""
-    rest = _PROPERTIES_HEADER.pack(
-        asked, len(wide) // 2, message_class, correlation, 0, 0, len(body), len(body), 0, 0, 0, 0
-    )
-    rest = _filled(rest + wide + body)
+    rest = _properties(asked, label, message_class, correlation, body)
     if copies_to:
         flags |= _MULTI_QUEUE
         rest += _multi_queue(copies_to)
     user = _USER.pack(source, address, time_to_receive, sent_time, ordinal, flags)
     size = _BASE.size + len(user) + len(names) + len(rest)
     return base(size, priority | base_flags, time_to_reach) + user + names + rest
+
+
+def _properties(
+    asked: int, label: str, message_class: int, correlation: bytes, body: bytes
+) -> bytes:
+    wide = label.encode("utf-16-le", "surrogatepass") + b"\0\0" if label else b""
+    size = len(body)
+    header = _PROPERTIES_HEADER.pack(
+        asked, len(wide) // 2, message_class, correlation, 0, 0, size, size, 0, 0, 0, 0
+    )
+    return _filled(header + wide + body)
+
+
+def _destination(name: str | int | bytes) -> tuple[int, bytes]:
+    if isinstance(name, str):
+        return _DIRECT, direct_name(name)
+    if isinstance(name, int):
+        return _PRIVATE, pack("<I", name)
+    return _PUBLIC, name
 
 
 def order_ack(source: bytes, ordinal: int, sequence: int, number: int, host: str) -> bytes:

@@ -69,7 +69,7 @@ def test_work_goes_on_whatever_the_clock_shows(jumps: tuple[int, ...]) -> None:
         world.tick(jump)
         work(world)
         assert stays(world) == count
-        assert world.engine.state.aside_count == 0
+        assert world.engine.state.aside.count == 0
     assert f"DIRECT={REMOTE.removeprefix('DIRECT=')}".lower() in leaving(world)
 
 

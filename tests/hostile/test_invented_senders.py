@@ -16,7 +16,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import START, Manager
 from kit.raw_sessions import RawSession
-from merq.engine import history, incoming, notices
+from merq.engine import history, incoming, notices, order_acks
 from merq.exchange import Link
 from unit.exchange.exchange_world import GUIDS, ONE, ORDERED, QUEUE, THREE, TWO, TX, manager, pair
 
@@ -108,7 +108,7 @@ def test_what_goes_to_queues_that_do_not_exist_leaves_nothing(
     after = tables(receiver)
     assert after.sequences == after.identifiers == 0
     assert after.queues == before.queues
-    assert after.waiting <= notices.ACKS_WAITING_MAX + ROUND
+    assert after.waiting <= order_acks.ACKS_WAITING_MAX + ROUND
     assert grown < 5_000
 
 

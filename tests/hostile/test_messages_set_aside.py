@@ -8,10 +8,10 @@ from uuid import UUID
 import pytest
 
 from hostile import stranger_packets as packets
-from merq.engine import notices
+from merq.engine import queue_changes
 from merq.engine.arriving import Arrival
+from merq.engine.aside_messages import ASIDE_WAITING_MAX
 from merq.engine.changes import Change
-from merq.engine.holdings import ASIDE_WAITING_MAX
 from merq.engine.limits import Limits
 from merq.host import aside
 from merq.host.host import Host
@@ -31,7 +31,7 @@ def put_unreadable(world: World, number: int, packet: bytes = UNREADABLE) -> Non
     """As if an earlier release had taken what this one cannot read."""
     change = Change()
     queue = world.engine.queue(number)
-    notices.put_packet(world.engine.state, change, queue, packet, 3, recoverable=True)
+    queue_changes.put_packet(world.engine.state, change, queue, packet, 3, recoverable=True)
     world.engine.state.submit(change)
     world.perform()
 
@@ -61,13 +61,13 @@ def test_an_unreadable_message_that_expires_is_set_aside_and_others_expire() -> 
     world.now += LIFETIME_S + 5
     world.restart()
     assert world.engine.queue(orders).positions.count == 0
-    (set_aside,) = world.engine.state.aside
+    (set_aside,) = world.engine.state.aside.waiting
     assert set_aside.packet == UNREADABLE
     assert set_aside.doing == "telling that a message was lost"
     assert "WireError" in set_aside.problem
     assert sum(map(len, leaving(world).values())) == 1
     world.restart()
-    assert world.engine.state.aside_count == 0
+    assert world.engine.state.aside.count == 0
 
 
 @pytest.mark.parametrize("doing", ["purge", "receive"])
@@ -82,7 +82,7 @@ def test_an_unreadable_message_is_purged_or_received_and_set_aside(doing: str) -
     else:
         world.receive(orders)
     assert world.engine.queue(orders).positions.count == 0
-    assert [each.packet for each in world.engine.state.aside] == [telling]
+    assert [each.packet for each in world.engine.state.aside.waiting] == [telling]
 
 
 def test_what_fails_in_the_middle_of_arriving_stops_nothing_behind_it() -> None:
@@ -101,7 +101,7 @@ def test_what_fails_in_the_middle_of_arriving_stops_nothing_behind_it() -> None:
     world.perform()
     assert arrived.taken == 3
     assert len(world.messages(orders)) == 2
-    assert [each.packet for each in world.engine.state.aside] == [coming[1]]
+    assert [each.packet for each in world.engine.state.aside.waiting] == [coming[1]]
     world.restart()
     assert len(world.messages(orders)) == 2
 
@@ -125,7 +125,7 @@ def test_what_was_planned_for_a_notice_that_fails_is_taken_back() -> None:
     world.engine.state.sends_insecure_nacks = True
     world.engine.arrivals.arrive(world.next_request(), [nowhere])
     world.perform()
-    assert [each.doing for each in world.engine.state.aside] == [
+    assert [each.doing for each in world.engine.state.aside.waiting] == [
         "telling a sender what became of its message"
     ]
     told = leaving(world)
@@ -137,7 +137,7 @@ def test_what_was_planned_for_a_notice_that_fails_is_taken_back() -> None:
 def test_packets_set_aside_are_kept_in_files_before_the_message_is_gone() -> None:
     disk = SimulatedDisk()
     host = opened(disk)
-    host.engine.state.set_aside(b"a packet", "testing", "it failed")
+    host.engine.state.aside.add(b"a packet", "testing", "it failed")
     host.perform()
     assert disk.names("aside") == ["aside-000001.packet", "aside-000001.txt"]
     assert disk.open("aside/aside-000001.packet").read(0, 100) == b"a packet"
@@ -148,7 +148,7 @@ def test_packets_set_aside_are_kept_in_files_before_the_message_is_gone() -> Non
     assert status(host, Hall()).set_aside == 1
     again = opened(disk.crash("power"))
     assert status(again, Hall()).set_aside == 1
-    again.engine.state.set_aside(b"another", "testing", "it failed")
+    again.engine.state.aside.add(b"another", "testing", "it failed")
     again.perform()
     assert status(again, Hall()).set_aside == 2
 
@@ -159,7 +159,7 @@ def test_no_more_is_set_aside_than_there_is_room_for(monkeypatch: pytest.MonkeyP
     disk = SimulatedDisk()
     host = opened(disk)
     for packet in (b"a" * 60, b"b" * 60, b"c" * 20, b"d", b"e"):
-        host.engine.state.set_aside(packet, "testing", "it failed")
+        host.engine.state.aside.add(packet, "testing", "it failed")
     host.perform()
     kept = [name for name in disk.names("aside") if name.endswith(".packet")]
     assert len(kept) == 3
@@ -170,7 +170,7 @@ def test_no_more_is_set_aside_than_there_is_room_for(monkeypatch: pytest.MonkeyP
 def test_beyond_what_waits_for_the_driver_messages_set_aside_are_counted() -> None:
     host = opened(SimulatedDisk())
     for _ in range(ASIDE_WAITING_MAX + 5):
-        host.engine.state.set_aside(b"x", "testing", "it failed")
+        host.engine.state.aside.add(b"x", "testing", "it failed")
     host.perform()
     assert host.aside.count == ASIDE_WAITING_MAX
     assert status(host, Hall()).set_aside == ASIDE_WAITING_MAX + 5
@@ -180,7 +180,7 @@ def test_without_room_on_the_disk_messages_set_aside_are_counted() -> None:
     disk = SimulatedDisk()
     host = opened(disk)
     disk.capacity = disk.used
-    host.engine.state.set_aside(b"x" * 1000, "testing", "it failed")
+    host.engine.state.aside.add(b"x" * 1000, "testing", "it failed")
     host.perform()
     assert disk.names("aside") == []
     assert status(host, Hall()).set_aside == 1

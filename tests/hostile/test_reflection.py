@@ -7,7 +7,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import Manager, Town
 from kit.raw_sessions import RawSession
-from merq.engine import notices
+from merq.engine import packet_names
 from merq.exchange import AcknowledgeTo, Peer
 from merq.model.message_class import MessageClass
 from unit.exchange.exchange_world import GUIDS, ONE, QUEUE, THREE, TWO, changed, manager
@@ -161,7 +161,7 @@ def test_a_name_that_is_too_long_to_be_remembered_is_read_all_the_same() -> None
     session = stranger(receiver)
     session.messages()
     name = rf"OS:{'h' * 200}\private$\{'q' * 100}"
-    assert len(name) * 2 > notices.NAME_KEPT_MAX
+    assert len(name) * 2 > packet_names.NAME_KEPT_MAX
     for ordinal in (1, 2):
         session.say(asking(ordinal, name))
         town.run()

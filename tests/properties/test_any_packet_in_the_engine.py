@@ -150,7 +150,7 @@ def test_any_packet_comes_and_goes_and_nothing_is_raised(
     world.checkpoint()
     world.restart()
     meet(world, fate)
-    assert world.engine.state.aside_count == 0, world.engine.state.aside[0].problem
+    assert world.engine.state.aside.count == 0, world.engine.state.aside.waiting[0].problem
     assert world.engine.state.now > START
     world.restart()
-    assert world.engine.state.aside_count == 0
+    assert world.engine.state.aside.count == 0

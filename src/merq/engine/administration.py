@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, Final
 from uuid import UUID
 
-from merq.engine import notices, records
+from merq.engine import notices, queue_changes, records
 from merq.engine.changes import Answer, Change, DropStep
 from merq.engine.positions import AVAILABLE, PURGE_PENDING
 from merq.engine.purging import lose_all, plan_purge
@@ -122,7 +122,7 @@ class Administration:
             if place is None or place.state != AVAILABLE:
                 continue  # a prepared transaction has it
             queue.positions.set_state(lookup_id, PURGE_PENDING)
-            notices.take(change, queue, place)
+            queue_changes.take(change, queue, place)
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
             notices.lost_at(self._state, change, queue, place, reason)
         if change.steps:

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from merq.engine import aside, notices, outgoing, records, tracing
+from merq.engine import (
+    aside,
+    notices,
+    order_acks,
+    outgoing,
+    packet_names,
+    queue_changes,
+    records,
+    tracing,
+)
+from merq.engine.arrival_room import NO_SHORTAGE, ArrivalRoom, Shortage
 from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.courses import Course, is_plain
 from merq.engine.departing import Departures
@@ -106,20 +116,21 @@ class Arrived(NamedTuple):
         taken: How many were looked at; those behind were not, because there is no room.
         sequences: Whose senders are to be told how far they are.
         ordered: Queues for which an OrderAck came.
-        refusal: Why not all were looked at.
+        shortage: Why not all were looked at.
         dropped: Messages of which their senders are told nothing, because they are of no sequence
             that can be the next: who, where from, and the identifier of their sequence.
-        needed: The room that the first of those would have taken, if that is why; else 0.
-        is_express: That one would have taken memory.
     """
 
     taken: int
     sequences: list[Incoming]
     ordered: list[Queue]
-    refusal: str
+    shortage: Shortage
     dropped: list[Dropped]
-    needed: int = 0
-    is_express: bool = False
+
+    @property
+    def refusal(self) -> str:
+        """Why the session of the first that was not looked at is to be closed; empty if none is."""
+        return self.shortage.refusal
 
 
 class _Verdict(NamedTuple):
@@ -147,6 +158,7 @@ class Arrivals:
         forwards: Messages for other queue managers are passed on.
         impostors: How many messages came that say they were sent by this queue manager.
         resets: Queues whose sequences somebody has reset, and how many they were.
+        room: What others may still bring.
     """
 
     def __init__(self, state: State, departures: Departures) -> None:
@@ -160,6 +172,7 @@ class Arrivals:
         self.resets: deque[tuple[str, int]] = deque(maxlen=RESETS_TOLD_MAX)
         self.forwards = False
         self.impostors = 0
+        self.room = ArrivalRoom(state)
 
     def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
         """[MS-MQQB] 3.1.5.8: takes messages; answers when what is to be kept of them is durable."""
@@ -169,8 +182,7 @@ class Arrivals:
         touched: dict[Incoming, None] = {}
         ordered: list[Queue] = []
         count = 0
-        refusal = ""
-        needed, is_express = 0, False
+        shortage = NO_SHORTAGE
         self._course = None
         self._dropped = []
         for arrival in arrivals:
@@ -180,48 +192,59 @@ class Arrivals:
                 continue
             self._end_course(change, step)
             is_ack = self._is_ack(arrival.view)
-            if not is_ack and self._room(step, arrival) < len(arrival.view.packet):
-                needed = len(arrival.view.packet)
-            refusal = self._shortage(step, arrival) if needed else self._refusal()
-            if refusal:
-                is_express = not arrival.view.user_flags & _DELIVERY
+            shortage = self._shortage(step, arrival, is_ack=is_ack)
+            if shortage.refusal:
                 break
-            if arrival.view.packet[16:32] == self._state.source:
-                # What is sent here never leaves, and what leaves does not come back, unless routes
-                # lead in a circle. It is neither journaled nor told of as one of ours.
-                self.impostors += 1
-                count += 1
-                continue
-            begun = aside.mark(change)
-            try:
-                if is_ack:
-                    verdict = self._take_ack(change, ordered, arrival)
-                else:
-                    verdict = self._judge(change, step, touched, arrival)
-            except StoreFailed:
-                raise
-            except Exception as wrong:  # noqa: BLE001 - no packet stops those behind it
-                packet = arrival.view.packet
-                aside.set_aside(self._state, change, begun, packet, "taking a message", wrong)
-                count += 1
-                continue
-            refusal = verdict.refusal
-            if refusal:
+            if is_ack:
+                verdict = self._try(change, arrival, partial(self._take_ack, change, ordered))
+            else:
+                verdict = self._try(change, arrival, partial(self._judge, change, step, touched))
+            if verdict.refusal:
+                shortage = Shortage(verdict.refusal)
                 break
             count += 1
             if verdict.queue is not None:
                 self._put(change, step, verdict.queue, verdict.incoming, arrival)
         self._end_course(change, step)
+        self._finish(change, step)
+        change.answers.append(Answer(request, count))
+        self._state.submit(change)
+        return Arrived(count, list(touched), ordered, shortage, self._dropped)
+
+    def _try(
+        self, change: Change, arrival: Arrival, decide: Callable[[Arrival], _Verdict]
+    ) -> _Verdict:
+        """Decides on one message; if that cannot be done it is set aside, and all others go on."""
+        if arrival.view.packet[16:32] == self._state.source:
+            # What is sent here never leaves, and what leaves does not come back, unless routes
+            # lead in a circle. It is neither journaled nor told of as one of ours.
+            self.impostors += 1
+            return _DECIDED
+        begun = aside.mark(change)
+        try:
+            return decide(arrival)
+        except StoreFailed:
+            raise
+        except Exception as wrong:  # noqa: BLE001 - no packet stops those behind it
+            packet = arrival.view.packet
+            aside.set_aside(self._state, change, begun, packet, "taking a message", wrong)
+            return _DECIDED
+
+    def _finish(self, change: Change, step: ArriveStep) -> None:
+        """Sequences that went on are written with what came."""
         for incoming in {**step.sequences, **step.rejected}:
             if self._state.sequences.remembers(incoming):
                 data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
                 change.entries.append(records.sequence(data))
         if step.sequences or step.messages or step.coming.total_bytes:
             change.steps.append(step)
-        change.answers.append(Answer(request, count))
-        self._state.submit(change)
-        dropped = self._dropped
-        return Arrived(count, list(touched), ordered, refusal, dropped, needed, is_express)
+
+    def _shortage(self, step: ArriveStep, arrival: Arrival, *, is_ack: bool) -> Shortage:
+        """[MS-MQQB] 3.1.5.8.8: why a message cannot be taken; an acknowledgment takes no room."""
+        view = arrival.view
+        size = 0 if is_ack else len(view.packet)
+        is_express = not view.user_flags & _DELIVERY
+        return self.room.shortage(step, arrival.address, size, is_express=is_express)
 
     def _course_under_way(self) -> Course | None:
         return self._course
@@ -230,58 +253,6 @@ class Arrivals:
         if self._course is not None:
             self._course.end(change, step.coming)
             self._course = None
-
-    # Room.
-
-    def _room(self, step: ArriveStep, arrival: Arrival) -> int:
-        """How many bytes more may come from where this message did."""
-        state, limits = self._state, self._state.limits
-        room = state.free_bytes
-        if limits.is_shared:
-            most = limits.network_quota_bytes
-            room = min(room, state.network.room(arrival.address, most, step.coming))
-            if not arrival.view.user_flags & _DELIVERY:
-                most, coming = limits.network_memory_bytes, step.coming_in_memory
-                room = min(room, state.network_memory.room(arrival.address, most, coming))
-        return room
-
-    def is_relieved(self, address: str, needed: int, *, is_express: bool) -> bool:
-        """Whether there is room again for an address that was refused a message of this size."""
-        state, limits = self._state, self._state.limits
-        if state.free_bytes < needed:
-            return False
-        if not limits.is_shared:
-            return True
-        memory, most = state.network_memory, limits.network_memory_bytes
-        if is_express and not memory.is_relieved(address, most, needed):
-            return False
-        return state.network.is_relieved(address, limits.network_quota_bytes, needed)
-
-    def _shortage(self, step: ArriveStep, arrival: Arrival) -> str:
-        """[MS-MQQB] 3.1.5.8.8: why there is no room for a message."""
-        state, limits = self._state, self._state.limits
-        size = len(arrival.view.packet)
-        if not state.has_room(size):
-            return f"the computer's quota of {limits.machine_quota} KB is used up"
-        share, coming, what = state.network, step.coming, "quota"
-        most = limits.network_quota_bytes
-        if share.room(arrival.address, most, coming) >= size:
-            share, coming, what = state.network_memory, step.coming_in_memory, "memory"
-            most = limits.network_memory_bytes
-        used = share.used_by(arrival.address) + coming.by_address.get(
-            peer_network(arrival.address), 0
-        )
-        return (
-            f"its messages take {used} bytes, those of all other queue managers "
-            f"{share.total_bytes + coming.total_bytes} of {most}, their share of the {what}; "
-            f"another message of {size} is taken when there is more room"
-        )
-
-    def _refusal(self) -> str:
-        """[MS-MQQB] 3.1.5.8.8: why the session is to be closed instead of taking a message."""
-        if self._state.throttled or self._state.network_low_on_disk:
-            return "the queue manager is short of disk or memory"
-        return ""
 
     # Acknowledgments end to end.
 
@@ -344,8 +315,8 @@ class Arrivals:
         queue = self._find(view)
         reason = self._reason(queue, view)
         if incoming is not None:
-            if reason and not notices.can_be_told(state, incoming.key, _origin(arrival)):
-                most = notices.ACKS_WAITING_MAX
+            if reason and not order_acks.can_be_told(state, incoming.key, _origin(arrival)):
+                most = order_acks.ACKS_WAITING_MAX
                 refusal = f"{most} acknowledgments wait for that address already"
                 return _Verdict(refusal, None, None)
             touched[incoming] = None
@@ -383,7 +354,7 @@ class Arrivals:
         if incoming is not None:
             incoming.queue = queue.number
             if is_plain(view):
-                room = self._room(step, arrival)
+                room = self.room.left(step, arrival.address, is_express=False)
                 self._course = Course(state, queue, incoming, view, arrival.address, room)
 
     def _charge(self, step: ArriveStep, arrival: Arrival, number: int) -> None:
@@ -537,7 +508,7 @@ class Arrivals:
         """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.8, 3.1.7.1.2: why a message cannot be taken; 0 if it can."""
         if queue is None or queue.closing or queue.properties.kind is not QueueKind.PRIVATE:
             return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
-        if queue.number == notices.ORDER_QUEUE_NUMBER:
+        if queue.number == order_acks.ORDER_QUEUE_NUMBER:
             # Acknowledgments were taken before this; nobody ever reads anything else there.
             return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         if view.transactional != queue.properties.transactional:
@@ -560,7 +531,7 @@ class Arrivals:
         state = self._state
         if view.acknowledgments & notices.NEGATIVE_ARRIVAL:
             notices.acknowledge(state, change, view, reason)
-        notices.finally_told(state, change, view, reason, is_rejected=True, origin=origin)
+        order_acks.finally_told(state, change, view, reason, is_rejected=True, origin=origin)
         kept = (
             MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
             MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
@@ -571,7 +542,7 @@ class Arrivals:
     def _forward(self, change: Change, step: ArriveStep, arrival: Arrival) -> None:
         """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.5: a message for another queue manager goes on its way."""
         state, view, origin = self._state, arrival.view, _origin(arrival)
-        name = notices.name_of_destination(view)
+        name = packet_names.name_of_destination(view)
         is_elsewhere = isinstance(name, DirectName) and not state.may_call(name)
         if not self.forwards or name is None or is_elsewhere:
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, origin)
@@ -590,7 +561,7 @@ class Arrivals:
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, origin)
             return
         moved = MessageView(one_hop_further(view))
-        notices.put(state, change, target, moved)
+        queue_changes.put(state, change, target, moved)
         self._charge(step, arrival, state.source_key(view.packet[16:32]) >> 32)
         if view.traced:
             tracing.report(state, change, moved)
@@ -617,7 +588,7 @@ def _insecurity(queue: Queue, view: MessageView) -> int:
 @lru_cache(maxsize=NAMES_MAX)
 def _path_here(data: bytes) -> PathName | None:
     """The path name on this computer that a direct name in a packet means; None if it is none."""
-    name = notices.read_direct_name(data)
+    name = packet_names.read_direct_name(data)
     return None if name is None else name.path_name_on(LOCAL_COMPUTER)
 
 

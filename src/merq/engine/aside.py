@@ -44,7 +44,7 @@ def set_aside(
         wrong: What came of it.
     """
     state.take_back(change, begun.steps, begun.entries)
-    state.set_aside(packet, doing, f"{type(wrong).__name__} at {_place(wrong)}: {wrong}")
+    state.aside.add(packet, doing, f"{type(wrong).__name__} at {_place(wrong)}: {wrong}")
 
 
 def attempt(

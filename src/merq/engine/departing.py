@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Final
 
-from merq.engine import notices, records, tracing
+from merq.engine import notices, queue_changes, records, tracing
 from merq.engine.changes import Change, TransferStep
 from merq.engine.positions import AVAILABLE, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Queue
@@ -306,7 +306,7 @@ class Departures:
             if queue.transfer is not None:
                 queue.transfer.strays.discard(lookup_id)
         if gone:
-            notices.take_all(change, queue, gone)
+            queue_changes.take_all(change, queue, gone)
             self._state.submit(change)
 
     def _is_from(self, queue: Queue, transfer: Transfer, remote: bytes) -> bool:
@@ -365,7 +365,7 @@ class Departures:
                 gone.append(place)
         if waiting and (sequence_id, number) < waiting[0][:2]:
             transfer.is_behind = True
-        notices.take_all(change, queue, gone)
+        queue_changes.take_all(change, queue, gone)
         if gone or kept:
             if kept:
                 data = pack_transfer(queue.number, transfer, transfer.remote)
@@ -428,7 +428,7 @@ class Departures:
                 note = queue.notes.get(place.lookup_id, NO_NOTE)
                 notices.bury(self._state, change, view, reason, note)
         queue.positions.set_state(place.lookup_id, PURGE_PENDING)
-        notices.take_all(change, queue, [place])
+        queue_changes.take_all(change, queue, [place])
 
     # Expiry of what may have arrived.
 

@@ -10,23 +10,25 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
+from merq.engine.aside_messages import AsideMessages
 from merq.engine.claims import Claim, unpack_point, unpack_range
 from merq.engine.expiry import Expiries
 from merq.engine.history import Recent, identity_of
 from merq.engine.identifiers import MessageIds
 from merq.engine.incoming import Incoming, Sequences
 from merq.engine.limits import Limits
-from merq.engine.network_share import NetworkShare
+from merq.engine.network_share import NetworkShare, foreign_sizes
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Note, Queue
 from merq.engine.records import read_note
 from merq.engine.rows import Columns, Rows
-from merq.engine.runs import SEQUENCE_MASK, Positions
+from merq.engine.runs import Positions, by_arrival
+from merq.engine.source_numbers import SourceNumbers
 from merq.engine.work import Sending, Transaction
 from merq.errors import StoreError
 from merq.model.delivered import Delivered
@@ -52,36 +54,7 @@ NUMBERED: Final = (QueueKind.PRIVATE, QueueKind.SUBQUEUE, QueueKind.OUTGOING, Qu
 _TRANSACTION: Final = 1 << 20
 """[MS-MQMQ] 2.2.19.2: set in UserHeader.Flags if there is a TransactionHeader."""
 
-SOURCES_LOOKED_AT_MIN: Final = 10_000
-"""With so many queue managers that have numbers it is looked whose messages are still here; then
-again when they are twice as many as were left."""
-
 _U32: Final = struct.Struct("<I")
-
-
-class Aside(NamedTuple):
-    """A message that could not be handled.
-
-    Attributes:
-        packet: Empty if what failed was about no message.
-        doing: What was being done.
-        problem: What came of it.
-    """
-
-    packet: bytes
-    doing: str
-    problem: str
-
-
-class AsideTaken(NamedTuple):
-    """Messages that were set aside, and how many more for which there was no room."""
-
-    messages: list[Aside]
-    unkept: int
-
-
-ASIDE_WAITING_MAX: Final = 64
-"""Messages set aside that wait for the driver to keep them; those beyond are counted alone."""
 
 
 class Holdings:
@@ -89,7 +62,6 @@ class Holdings:
 
     Attributes:
         aside: What was set aside and is to be kept for a person, until the driver takes it.
-        aside_count: How many messages were set aside since the start.
     """
 
     def __init__(self, guid: UUID, name: str, packets: PacketSource, limits: Limits) -> None:
@@ -136,12 +108,8 @@ class Holdings:
         self._packets = packets
         self._memory: dict[int, tuple[int, bytes]] = {}
         self._memory_count = 0
-        self._sources: dict[bytes, int] = {}
-        self.aside: list[Aside] = []
-        self.aside_count = 0
-        self._aside_taken = 0
-        self._free_sources: list[int] = []
-        self._sources_looked_at = SOURCES_LOOKED_AT_MIN
+        self.sources = SourceNumbers()
+        self.aside = AsideMessages()
 
     def answer_to(self, names: Iterable[str]) -> None:
         """This queue manager is known by these names and addresses too."""
@@ -151,19 +119,6 @@ class Holdings:
         """Takes the identifier that the store has."""
         self.guid = guid
         self.source = guid.bytes_le
-
-    def set_aside(self, packet: bytes, doing: str, problem: str) -> None:
-        """A message could not be handled: a person may look at it."""
-        self.aside_count += 1
-        if len(self.aside) < ASIDE_WAITING_MAX:
-            self.aside.append(Aside(packet, doing, problem))
-
-    def take_aside(self) -> AsideTaken:
-        """What was set aside since the last time, for the driver to keep."""
-        found, self.aside = self.aside, []
-        unkept = self.aside_count - self._aside_taken - len(found)
-        self._aside_taken = self.aside_count
-        return AsideTaken(found, unkept)
 
     @property
     def throttled(self) -> bool:
@@ -176,14 +131,7 @@ class Holdings:
 
     def source_key(self, source: bytes) -> int:
         """The part of that number that says which queue manager it is."""
-        number = self._sources.get(source)
-        return (self._number_source(source) if number is None else number) << 32
-
-    def _number_source(self, source: bytes) -> int:
-        """A number for a queue manager that has none."""
-        number = self._free_sources.pop() if self._free_sources else len(self._sources) + 1
-        self._sources[source] = number
-        return number
+        return self.sources.number_of(source) << 32
 
     def forget_sources(self) -> None:
         """Queue managers of which no message is here have no number any more.
@@ -191,26 +139,12 @@ class Holdings:
         No change may be under way: what is planned has its number already.
         """
         used = {each for queue in self.queues.values() for each in queue.by_message_id.sources()}
-        self._sources = {
-            guid: number
-            for guid, number in self._sources.items()
-            if number in used or guid == self.source
-        }
-        self._note_free_sources()
-        self._sources_looked_at = max(2 * len(self._sources), SOURCES_LOOKED_AT_MIN)
-
-    def _note_free_sources(self) -> None:
-        last = max(self._sources.values(), default=0)
-        self._free_sources = sorted(set(range(1, last)).difference(self._sources.values()))
-
-    @property
-    def has_many_sources(self) -> bool:
-        """Whether so many queue managers have numbers that `forget_sources` is worth its time."""
-        return len(self._sources) >= self._sources_looked_at
+        used.add(self.sources.number_of(self.source))
+        self.sources.keep(used)
 
     def known_key_of(self, message_id: bytes) -> int | None:
         """The same, or None if no message of that queue manager was ever here."""
-        return self.key_of(message_id) if message_id[:16] in self._sources else None
+        return self.key_of(message_id) if message_id[:16] in self.sources else None
 
     # Messages and queues.
 
@@ -267,10 +201,7 @@ class Holdings:
     ) -> None:
         """Gives a message its place, by which it can be found; a copy that is kept stays."""
         source = bytes(packet[16:32])
-        number = self._sources.get(source)
-        if number is None:
-            number = self._number_source(source)
-        key = number << 32 | _U32.unpack_from(packet, 56)[0]
+        key = self.sources.number_of(source) << 32 | _U32.unpack_from(packet, 56)[0]
         expires = NEVER if kept else queue.expiry_of(packet)
         queue.positions.append(lookup_id, location, len(packet), expires, key)
         if source != self.source:
@@ -317,7 +248,7 @@ class Holdings:
             self.outbound[queue] = None  # somebody may have held it, with all behind it
         self.taken_bytes -= place.size
         number = place.key >> 32
-        if number != self._sources.get(self.source):
+        if number != self.sources.get(self.source):
             self._network_left(number, place.size, place.location)
         self._release(place.location, place.size)
 
@@ -331,18 +262,10 @@ class Holdings:
         self, keys: Sequence[int], sizes: Sequence[int], *, in_memory: bool = False
     ) -> None:
         """Messages are here, some of them perhaps of other queue managers."""
-        size = sum(self._foreign_sizes(keys, sizes))
+        size = sum(foreign_sizes(keys, sizes, self.sources.get(self.source)))
         self.network.total_bytes += size
         if in_memory:
             self.network_memory.total_bytes += size
-
-    def _foreign_sizes(self, keys: Sequence[int], sizes: Sequence[int]) -> Sequence[int]:
-        """The sizes of those messages that are of other queue managers; mostly all or none are."""
-        own = self._sources.get(self.source)
-        low, high = min(keys) >> 32, max(keys) >> 32
-        if low == high:
-            return () if low == own else sizes
-        return [each for key, each in zip(keys, sizes, strict=True) if key >> 32 != own]
 
     def _release(self, location: int, size: int) -> None:
         if location & MEMORY:
@@ -389,7 +312,7 @@ class Holdings:
         """The same as `_network_left` for many, some of which may be of this queue manager."""
         if not self.network.total_bytes:
             return
-        own = self._sources.get(self.source)
+        own = self.sources.get(self.source)
         number = min(run.keys) >> 32
         is_plain = not max(run.locations) & MEMORY or min(run.locations) & MEMORY
         if number == max(run.keys) >> 32 and is_plain:
@@ -456,7 +379,7 @@ class Holdings:
             start = columns.ids[0] >> 56 << 56 | first
             ids = array("Q", range(start, start + len(columns.ids)))
         else:
-            columns = _by_arrival(columns)
+            columns = by_arrival(columns)
             numbered = enumerate(columns.ids, first)
             ids = array("Q", [each >> 56 << 56 | number for number, each in numbered])
         stage.positions = Positions()
@@ -601,19 +524,6 @@ class Holdings:
         """Packets in the store are needed."""
         self._packets.keep_all(locations, sizes)
 
-    def sources(self) -> list[bytes]:
-        """The queue managers whose messages are here, in the order of their keys."""
-        numbers = {number: guid for guid, number in self._sources.items()}
-        last = max(numbers, default=0)
-        # Who reads this takes the last number of a queue manager that is there more than once.
-        return [numbers.get(number, numbers[last]) for number in range(1, last + 1)]
-
-    def restore_sources(self, guids: list[bytes]) -> None:
-        """Takes the queue managers in the order of their keys."""
-        assert not self._sources
-        self._sources = {guid: number for number, guid in enumerate(guids, start=1)}
-        self._note_free_sources()
-
     # Looking.
 
     def find(self, path: PathName) -> Queue | None:
@@ -633,7 +543,7 @@ class Holdings:
     def has_messages_of(self, incoming: Incoming) -> bool:
         """Whether messages of a sequence's sender are in its queue."""
         queue = self.queues.get(incoming.queue)
-        source = self._sources.get(incoming.key.source)
+        source = self.sources.get(incoming.key.source)
         if queue is None or source is None:
             return False
         return queue.by_message_id.has_source(source)
@@ -683,11 +593,3 @@ class Holdings:
     def has_room(self, size: int) -> bool:
         """[MS-MQDMPR] 3.1.7.1.9: whether the machine's quota allows a packet of this size."""
         return self.taken_bytes + size <= self._quota_bytes
-
-
-def _by_arrival(columns: Columns) -> Columns:
-    """Rows of several priorities in the order in which they came."""
-    ids = columns.ids
-    order = sorted(range(len(ids)), key=lambda row: ids[row] & SEQUENCE_MASK)
-    ordered = [array(each.typecode, [each[row] for row in order]) for each in columns]
-    return Columns(*ordered)

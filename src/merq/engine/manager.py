@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from merq.engine import moving, notices, outgoing
+from merq.engine import moving, notices, order_acks, outgoing, queue_changes
 from merq.engine.administration import Administration
 from merq.engine.arriving import Arrivals
 from merq.engine.aside import attempt
@@ -110,7 +110,7 @@ class QueueManager:
         self.departures.start()
         self.state.forget_sources()
         self.administration.start(new_guid)
-        notices.find_order_queues(self.state)
+        order_acks.find_order_queues(self.state)
 
     # Queues.
 
@@ -449,7 +449,7 @@ class QueueManager:
                 state.submit(change)
             due = state.expiries.next()
         self.stages.sweep()
-        if state.has_many_sources and state.is_settled:
+        if state.sources.are_many and state.is_settled:
             state.forget_sources()
         if state.unpurged:
             self.administration.purge_unpurged()
@@ -492,7 +492,7 @@ class QueueManager:
         if packet is None:
             return  # it stays: who looks at it is told what is wrong
         queue.positions.set_state(place.lookup_id, PURGE_PENDING)
-        notices.take(change, queue, place)
+        queue_changes.take(change, queue, place)
         # [MS-MQMQ] 2.2.18.1.6: on its way either time ends it as one that did not reach its queue.
         reason = (
             MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT

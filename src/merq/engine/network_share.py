@@ -14,6 +14,7 @@ them is relieved first: a peer is not charged for what a stranger leaves here in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from merq.model.peer_networks import peer_network
@@ -128,3 +129,11 @@ def _lessen(counts: dict[str, int], address: str, size: int) -> None:
         counts[address] = rest
     else:
         del counts[address]
+
+
+def foreign_sizes(keys: Sequence[int], sizes: Sequence[int], own: int | None) -> Sequence[int]:
+    """The sizes of those messages that are of other queue managers; mostly all or none are."""
+    low, high = min(keys) >> 32, max(keys) >> 32
+    if low == high:
+        return () if low == own else sizes
+    return [each for key, each in zip(keys, sizes, strict=True) if key >> 32 != own]

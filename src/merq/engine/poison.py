@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from merq.engine import moving, notices, records
+from merq.engine import moving, queue_changes, records
 from merq.engine.changes import Change, MoveStep, PurgeStep
 from merq.engine.positions import Place
 from merq.engine.queue import Note, Queue
@@ -33,7 +33,7 @@ def set_aside(state: State, change: Change, queue: Queue, place: Place, note: No
     """Plans that a message moves to the subqueue."""
     target = moving.subqueue(state, change, queue, POISON)
     lookup_id = place.lookup_id
-    notices.write_note(change, queue, place, note)
+    queue_changes.write_note(change, queue, place, note)
     change.steps.append(PurgeStep(queue, lookup_id, note))
     change.entries.append(records.move(queue.number, target.number, lookup_id))
     change.steps.append(MoveStep(queue, lookup_id, target))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import compress
 from typing import Final
 
-from merq.engine import notices, records
+from merq.engine import notices, queue_changes, records
 from merq.engine.changes import Change, PurgeStep, RemoveManyStep
 from merq.engine.holdings import MEMORY
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING
@@ -115,7 +115,7 @@ def _mark(change: Change, queue: Queue, lookup_id: int) -> None:
     assert place is not None, "it was just seen"
     queue.positions.set_state(lookup_id, PURGE_PENDING)
     marked = queue.notes.get(lookup_id, NO_NOTE)._replace(purged=True)
-    notices.write_note(change, queue, place, marked)
+    queue_changes.write_note(change, queue, place, marked)
     change.steps.append(PurgeStep(queue, lookup_id, marked))
 
 

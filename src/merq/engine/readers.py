@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from merq.engine import notices
+from merq.engine import notices, queue_changes
 from merq.engine.changes import Answer, Change
 from merq.engine.cursor import Cursor, Outcome
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING, Place
@@ -93,7 +93,7 @@ class Readers:
             place = positions.get(lookup_id)
             assert place is not None, "what is held is there"
             if place.state == PURGE_PENDING:
-                notices.take(change, queue, place)
+                queue_changes.take(change, queue, place)
                 reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
                 notices.lost_at(self._state, change, queue, place, reason)
             elif not delete:
@@ -105,7 +105,7 @@ class Readers:
                 if journaled or held[lookup_id] != HELD_QUIETLY:
                     notices.received_at(self._state, change, queue, place)
             held[lookup_id] = ENDING
-        notices.take_all(change, queue, gone)
+        queue_changes.take_all(change, queue, gone)
 
     def _read_or_wait(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> None:
         """[MS-MQDMPR] 3.1.7.3.1: whoever finds nothing waits, if he may."""
@@ -235,7 +235,7 @@ class Readers:
                 going = queue.positions.after(going.lookup_id)
             else:
                 going = queue.positions.first() if self._may_go_on(reader) else None
-        notices.take_all(change, queue, gone)
+        queue_changes.take_all(change, queue, gone)
         result = found if reader.most else found[0]
         if change.steps:
             change.answers.append(Answer(reader.request, result))

@@ -279,3 +279,11 @@ class Positions(PositionList):
     def last_arrival(self) -> int:
         """The number of the message that came last of all that are or were here."""
         return max((lane.last & SEQUENCE_MASK for lane in self._lanes if lane.blocks), default=0)
+
+
+def by_arrival(columns: Columns) -> Columns:
+    """Rows of several priorities in the order in which they came."""
+    ids = columns.ids
+    order = sorted(range(len(ids)), key=lambda row: ids[row] & SEQUENCE_MASK)
+    ordered = [array(each.typecode, [each[row] for row in order]) for each in columns]
+    return Columns(*ordered)

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from merq.engine import notices, outgoing, records, spelling
+from merq.engine import notices, outgoing, queue_changes, records, spelling
 from merq.engine.changes import NO_ENTRY, Answer, Change, PutManyStep, StageStep
 from merq.engine.numbers import lookup_id_of
 from merq.engine.queue import Note, Queue
@@ -269,7 +269,7 @@ class Senders:
         else:
             packet = stamp(view.packet, source, state.now, ordinal)
             flags = view.user_flags
-            notices.put_packet(
+            queue_changes.put_packet(
                 state,
                 change,
                 queue,

@@ -32,7 +32,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final, TypeAlias
 
-from merq.engine import notices, records
+from merq.engine import queue_changes, records
 from merq.engine.byte_order import from_little
 from merq.engine.claims import pack_point, pack_range
 from merq.engine.holdings import MEMORY, NUMBERED
@@ -87,7 +87,7 @@ def take_snapshot(state: State) -> list[tuple[int, Data]]:
     sections: list[tuple[int, Data]] = [
         (QUEUES, b"\n".join(queue.properties.to_bytes() for queue in queues)),
         (NUMBERS, records.reserve(*state.numbers.reserved()).data + _last_numbers(state)),
-        (SOURCES, b"".join(state.sources())),
+        (SOURCES, b"".join(state.sources.listed())),
     ]
     sections += _packed(MESSAGES, _messages(queues))
     sections += _packed(NOTE, chain.from_iterable(map(_notes, queues)))
@@ -189,7 +189,7 @@ def _notes(queue: Queue) -> Iterator[bytes]:
     for lookup_id, note in queue.notes.items():
         place = queue.positions.get(lookup_id)
         if place is not None and not place.location & MEMORY:
-            yield notices.note_entry(queue, lookup_id, note).data
+            yield queue_changes.note_entry(queue, lookup_id, note).data
 
 
 def _points(queue: Queue) -> Iterator[bytes]:
@@ -226,7 +226,7 @@ def restore_snapshot(state: State, sections: Iterable[tuple[int, bytes]]) -> Non
             last = [number for (number,) in _LAST.iter_unpack(data[_RESERVE_SIZE:])]
             state.last_numbers = dict(zip(NUMBERED, last, strict=False))
         elif kind == SOURCES:
-            state.restore_sources([data[at : at + 16] for at in range(0, len(data), 16)])
+            state.sources.restore([data[at : at + 16] for at in range(0, len(data), 16)])
         elif kind == NOTE:
             state.restore_note(data)
         elif kind == PREPARED:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import assert_never
 from uuid import UUID
@@ -52,14 +53,12 @@ from merq.errors import MessageQueueError
 from merq.model.queue import QueueKind, QueueProperties
 
 
+@dataclass(slots=True)
 class _Coming:
     """A queue that changes under way make, or give other properties; and how many of them do."""
 
-    __slots__ = ("changes", "queue")
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
-        self.changes = 0
+    queue: Queue
+    changes: int = 0
 
 
 class State(Holdings):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from merq.engine import notices, outgoing
+from merq.engine import outgoing, packet_names, queue_changes
 from merq.engine.aside import never_failing
 from merq.engine.changes import Change
 from merq.engine.state import State
@@ -67,7 +67,7 @@ def report(state: State, change: Change, view: MessageView, next_hop: str = "") 
         )
     )
     if target.has_room(len(packet)) and state.has_room(len(packet)):
-        notices.put(state, change, target, MessageView(packet))
+        queue_changes.put(state, change, target, MessageView(packet))
 
 
 def report_queue(view: MessageView) -> UUID | None:
@@ -88,7 +88,7 @@ def report_label(view: MessageView, now: int) -> str:
 
 def report_body(view: MessageView, next_hop: str) -> str:
     """What the document has as a report's body; the next hop is there if the message leaves."""
-    name = notices.name_of_destination(view)
+    name = packet_names.name_of_destination(view)
     lines = [
         f"<MESSAGE ID>{view.message_ordinal:08X}</MESSAGE ID>",
         f"<TARGET QUEUE>{'' if name is None else name}</TARGET QUEUE>",

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final, NamedTuple, assert_never
 from uuid import UUID
 
-from merq.engine import notices, outgoing, poison, records
+from merq.engine import notices, outgoing, poison, queue_changes, records
 from merq.engine.changes import (
     Answer,
     Change,
@@ -272,7 +272,7 @@ class Transactions:
         ]
         if any(each.note is not None for each in run):
             for operation, packet in zip(run, packets, strict=True):
-                notices.put_packet(
+                queue_changes.put_packet(
                     state, change, queue, packet, 0, recoverable=True, note=operation.note
                 )
         else:
@@ -309,7 +309,7 @@ class Transactions:
         queue = operation.queue
         place = queue.positions.get(operation.lookup_id)
         assert place is not None, "a locked message stays"
-        notices.take(change, queue, place)
+        queue_changes.take(change, queue, place)
         if operation.is_quiet and not queue.properties.journaling:
             return
         # Asked again: journaling may be new, and what was prepared does not say.
@@ -332,7 +332,7 @@ class Transactions:
             change.steps.append(GiveBackStep(queue, lookup_id, None))
             return
         if place.state == PURGE_PENDING or note.purged:
-            notices.take(further, queue, place)
+            queue_changes.take(further, queue, place)
             reason = MessageClass.MQMSG_CLASS_NACK_Q_PURGED
             notices.lost_at(self._state, further, queue, place, reason)
             return
@@ -340,7 +340,7 @@ class Transactions:
         if poison.is_due(queue, counted):
             poison.set_aside(self._state, further, queue, place, counted)
             return
-        notices.write_note(change, queue, place, counted)
+        queue_changes.write_note(change, queue, place, counted)
         change.steps.append(GiveBackStep(queue, lookup_id, counted))
 
 

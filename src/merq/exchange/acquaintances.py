@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Final
 from uuid import UUID
 
-from merq.engine import notices, outgoing
+from merq.engine import outgoing, packet_names
 from merq.exchange.routes import is_address, is_ours, plain_host
 from merq.exchange.settings import AcknowledgeTo
 from merq.exchange.switchboard import Switchboard
@@ -85,7 +85,7 @@ class Acquaintances:
             address: Where it came from.
             remote: Who had the session.
         """
-        name = notices.name_of_admin_queue(view)
+        name = packet_names.name_of_admin_queue(view)
         if name is None or (isinstance(name, DirectName) and name.host == address):
             return True
         if self.knows(name):

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
+from merq.engine.arrival_room import Shortage
 from merq.engine.arriving import Arrival, Arrived, Dropped
 from merq.engine.changes import Answer, Change
 from merq.engine.incoming import Incoming
-from merq.engine.notices import order_told
+from merq.engine.order_acks import order_told
 from merq.errors import MessageQueueError
 from merq.exchange.acquaintances import Acquaintances
 from merq.exchange.deadlines import Deadlines
@@ -67,7 +68,7 @@ class Inbound:
         self._forget_at = 0
         self._dropped = 0
         self._tell_dropped_at = 0.0
-        self._throttled: dict[str, tuple[int, bool]] = {}
+        self._throttled: dict[str, Shortage] = {}
 
     @property
     def is_full(self) -> bool:
@@ -248,22 +249,22 @@ class Inbound:
             self._inbox.put_back(link.network, (link, views))
         refused.drops_arrivals = True
         self._board.close(refused, f"its messages cannot be taken: {arrived.refusal}")
-        if arrived.needed:
-            self._throttle(refused.address, arrived)
+        if arrived.shortage.needed:
+            self._throttle(refused.address, arrived.shortage)
 
-    def _throttle(self, address: str, arrived: Arrived) -> None:
+    def _throttle(self, address: str, shortage: Shortage) -> None:
         """Nothing is read from an address until there is room for what it sent."""
         if address not in self._throttled:
-            self._board.tell("a peer is throttled", peer=address, reason=arrived.refusal)
+            self._board.tell("a peer is throttled", peer=address, reason=shortage.refusal)
         if len(self._throttled) >= THROTTLED_MAX:
             self._throttled.pop(next(iter(self._throttled)))
-        self._throttled[address] = arrived.needed, arrived.is_express
+        self._throttled[address] = shortage
 
     def _relieve(self) -> None:
         """Addresses for which there is room again are read."""
-        arrivals = self._engine.arrivals
-        for address, (needed, is_express) in list(self._throttled.items()):
-            if arrivals.is_relieved(address, needed, is_express=is_express):
+        room = self._engine.arrivals.room
+        for address, shortage in list(self._throttled.items()):
+            if room.is_relieved(address, shortage):
                 del self._throttled[address]
                 self._board.tell("a peer is throttled no longer", peer=address)
 

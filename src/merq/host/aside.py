@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from merq.engine.holdings import Aside
+from merq.engine.aside_messages import Aside
 from merq.errors import StoreFull
 from merq.store.disk import Disk
 

@@ -216,7 +216,7 @@ class Host:
         engine = self.engine
         while True:
             effects = engine.take_effects()
-            if engine.state.aside:
+            if engine.state.aside.waiting:
                 self._keep_aside()
             if not effects:
                 return answers
@@ -233,7 +233,7 @@ class Host:
 
     def _keep_aside(self) -> None:
         """Before anything is written that lets these messages go, their packets are kept."""
-        found = self.engine.state.take_aside()
+        found = self.engine.state.aside.take()
         self.aside.unkept += found.unkept
         for each in found.messages:
             kept = self.aside.keep(each)

@@ -404,7 +404,7 @@ def test_who_has_sent_more_than_once_goes_after_who_has_not(world: World, lower:
 
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_senders_whose_messages_are_gone_leave_no_number(lower: Lower, *, checkpoint: bool) -> None:
-    lower("merq.engine.holdings", "SOURCES_LOOKED_AT_MIN", 5)
+    lower("merq.engine.source_numbers", "SOURCES_LOOKED_AT_MIN", 5)
     world = World()
     number = world.create("q")
     packets = [
@@ -417,7 +417,7 @@ def test_senders_whose_messages_are_gone_leave_no_number(lower: Lower, *, checkp
         world.receive(number)
     world.tick(1)
     state = world.engine.state
-    assert len(set(state.sources())) <= 3
+    assert len(set(state.sources.listed())) <= 3
     ids = [packet[16:32] + packet[56:60] for packet in packets]
     for _ in range(2):
         for each in (38, 39):
@@ -430,7 +430,7 @@ def test_senders_whose_messages_are_gone_leave_no_number(lower: Lower, *, checkp
         world.restart()
         state = world.engine.state
     arrive(world, foreign("q", 2, source_queue_manager=UUID(int=99).bytes_le))
-    assert len(state.sources()) <= 40
+    assert len(state.sources.listed()) <= 40
     assert state.known_key_of(UUID(int=99).bytes_le + bytes(4)) is not None
 
 

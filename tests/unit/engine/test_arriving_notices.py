@@ -20,8 +20,8 @@ from merq.engine.notices import (
     NEGATIVE_RECEIVE,
     POSITIVE_ARRIVAL,
     POSITIVE_RECEIVE,
-    order_told,
 )
+from merq.engine.order_acks import order_told
 from merq.model.message_class import MessageClass
 from merq.model.names import PrivateName, PublicName
 from merq.model.queue import PrivacyLevel

@@ -165,7 +165,7 @@ def seen(world: World) -> object:
         for each in state.sequences.all()
     }
     # Which number a sender has here depends on who was heard first, and nobody sees it.
-    sources = state.sources()
+    sources = state.sources.listed()
     queues = {
         queue.number: (
             queue.properties,

@@ -529,13 +529,13 @@ def test_a_message_whose_removal_found_no_room_stays_and_can_be_received(world: 
 
 def test_what_is_unknown_is_looked_for_and_leaves_no_trace(world: World) -> None:
     number = world.create("orders")
-    before = world.engine.state.sources()
+    before = world.engine.state.sources.listed()
     for each in range(10):
         message_id = bytes([each]) * 20
         assert world.code(world.peek(number, ByMessageId(message_id))) == (
             HResult.MQ_ERROR_MESSAGE_NOT_FOUND
         )
-    assert world.engine.state.sources() == before
+    assert world.engine.state.sources.listed() == before
 
 
 def test_the_effects_of_a_refused_request_are_none(world: World) -> None:

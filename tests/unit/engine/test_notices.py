@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from merq.engine.limits import Limits
-from merq.engine.notices import (
-    NEGATIVE_RECEIVE,
-    POSITIVE_ARRIVAL,
-    POSITIVE_RECEIVE,
-)
+from merq.engine.notices import NEGATIVE_RECEIVE, POSITIVE_ARRIVAL, POSITIVE_RECEIVE
 from merq.model.message_class import MessageClass
 from unit.engine.engine_world import World
 

@@ -9,7 +9,7 @@ import pytest
 
 from kit.exchange import Town
 from kit.raw_sessions import RawSession
-from merq.engine.notices import SENDERS_PER_NETWORK_MAX
+from merq.engine.order_acks import SENDERS_PER_NETWORK_MAX
 from merq.wire.view import MessageView
 from unit.exchange.exchange_world import GUIDS, ONE, ORDERED, PLAIN, THREE, TWO, TX, manager, pair
 from unit.exchange.letter_messages import OTHER, incoming, session_ack

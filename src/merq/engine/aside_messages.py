@@ -1,0 +1,58 @@
+"""Messages that could not be handled, until a driver keeps them for a person."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+ASIDE_WAITING_MAX: Final = 64
+"""Messages set aside that wait for the driver to keep them; those beyond are counted alone."""
+
+
+class Aside(NamedTuple):
+    """A message that could not be handled.
+
+    Attributes:
+        packet: Empty if what failed was about no message.
+        doing: What was being done.
+        problem: What came of it.
+    """
+
+    packet: bytes
+    doing: str
+    problem: str
+
+
+class AsideTaken(NamedTuple):
+    """Messages that were set aside, and how many more for which there was no room."""
+
+    messages: list[Aside]
+    unkept: int
+
+
+class AsideMessages:
+    """What was set aside and not taken yet.
+
+    Attributes:
+        count: How many messages were set aside since the start.
+        waiting: Those that wait to be kept.
+    """
+
+    __slots__ = ("_taken", "count", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: list[Aside] = []
+        self.count = 0
+        self._taken = 0
+
+    def add(self, packet: bytes, doing: str, problem: str) -> None:
+        """A message could not be handled: a person may look at it."""
+        self.count += 1
+        if len(self.waiting) < ASIDE_WAITING_MAX:
+            self.waiting.append(Aside(packet, doing, problem))
+
+    def take(self) -> AsideTaken:
+        """What was set aside since the last time, for the driver to keep."""
+        found, self.waiting = self.waiting, []
+        unkept = self.count - self._taken - len(found)
+        self._taken = self.count
+        return AsideTaken(found, unkept)
