@@ -1,7 +1,7 @@
 """Whatever a packet says, as long as it is one: the engine takes it, loses it and tells of it.
 
-Nothing is raised, and nothing has to be set aside: that is for what nobody has foreseen. Packets of 4
-MiB take some seconds.
+Nothing is raised, and nothing has to be set aside: that is for what nobody has foreseen.
+Packets of 4 MiB take some seconds.
 """
 
 from __future__ import annotations
