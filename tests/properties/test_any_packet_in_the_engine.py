@@ -137,7 +137,7 @@ def _enlarged(message: UserMessage, room_left: int) -> UserMessage:
 
 def nothing_is_set_aside(world: World) -> None:
     """Since the last start; the first problem is what is wrong otherwise."""
-    assert [each.problem for each in world.engine.state.aside] == []
+    assert [each.problem for each in world.engine.state.aside.waiting] == []
 
 
 def meet(world: World, fate: str) -> None:

@@ -15,6 +15,7 @@ from merq.store.disk import FileDisk
 GIB = 1 << 30
 
 
+@pytest.mark.spec("MS-MQMQ note 24", "MS-MQDMPR note 3")
 @pytest.mark.parametrize(
     ("disk_bytes", "quota_bytes"),
     [
