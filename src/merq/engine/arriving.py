@@ -144,6 +144,7 @@ class Arrivals:
         refusal = ""
         self._course = None
         self._dropped = []
+        self._state.sequences.ended_before = step.ended
         for arrival in arrivals:
             course = self._course_under_way()
             if course is not None and course.takes(arrival.view, arrival.address):
@@ -163,6 +164,7 @@ class Arrivals:
                     break
             count += 1
         self._end_course(change)
+        self._state.sequences.ended_before = None
         for incoming in {**step.sequences, **step.rejected}:
             if self._state.sequences.remembers(incoming):
                 data = pack_sequence(incoming, incoming.sequence_id, incoming.number)

@@ -21,7 +21,7 @@ from merq.model.reservations import RangeReport
 
 if TYPE_CHECKING:
     from merq.engine.claims import Claim, Range
-    from merq.engine.incoming import Incoming
+    from merq.engine.incoming import Ended, Incoming
     from merq.engine.queue import Note, Queue
     from merq.engine.work import Sending, Transaction
     from merq.model.queue import QueueProperties
@@ -282,16 +282,18 @@ class ArriveStep:
         sequences: Those that went on, and where they stood before: sequence and number.
         opened: Those of them that are kept since then.
         forgotten: Those that are kept no more, to make room for them or because somebody said so.
+        ended: What was known before of earlier sequences that were ended with it.
         rejected: Those of which a message was not the next.
         messages: Source and identity of the others.
     """
 
-    __slots__ = ("forgotten", "messages", "opened", "rejected", "sequences")
+    __slots__ = ("ended", "forgotten", "messages", "opened", "rejected", "sequences")
 
     def __init__(self) -> None:
         self.sequences: dict[Incoming, tuple[int, int]] = {}
         self.opened: dict[Incoming, None] = {}
         self.forgotten: list[Incoming] = []
+        self.ended: list[Ended] = []
         self.rejected: dict[Incoming, None] = {}
         self.messages: list[tuple[bytes, int]] = []
 
