@@ -185,6 +185,7 @@ class Arrivals:
         shortage = NO_SHORTAGE
         self._course = None
         self._dropped = []
+        self._state.sequences.ended_before = step.ended
         for arrival in arrivals:
             course = self._course_under_way()
             if course is not None and course.takes(arrival.view, arrival.address):
@@ -206,6 +207,7 @@ class Arrivals:
             if verdict.queue is not None:
                 self._put(change, step, verdict.queue, verdict.incoming, arrival)
         self._end_course(change, step)
+        self._state.sequences.ended_before = None
         self._finish(change, step)
         change.answers.append(Answer(request, count))
         self._state.submit(change)

@@ -22,7 +22,7 @@ from merq.model.reservations import RangeReport
 
 if TYPE_CHECKING:
     from merq.engine.claims import Claim, Range
-    from merq.engine.incoming import Incoming
+    from merq.engine.incoming import Ended, Incoming
     from merq.engine.queue import Note, Queue
     from merq.engine.work import Sending, Transaction
     from merq.model.queue import QueueProperties
@@ -283,6 +283,7 @@ class ArriveStep:
         sequences: Those that went on, and where they stood before: sequence and number.
         opened: Those of them that are kept since then.
         forgotten: Those that are kept no more, to make room for them or because somebody said so.
+        ended: What was known before of earlier sequences that were ended with it.
         rejected: Those of which a message was not the next.
         messages: Source and identity of the others.
         coming: What is kept of them, by the addresses that they came from.
@@ -292,6 +293,7 @@ class ArriveStep:
     __slots__ = (
         "coming",
         "coming_in_memory",
+        "ended",
         "forgotten",
         "messages",
         "opened",
@@ -303,6 +305,7 @@ class ArriveStep:
         self.sequences: dict[Incoming, tuple[int, int]] = {}
         self.opened: dict[Incoming, None] = {}
         self.forgotten: list[Incoming] = []
+        self.ended: list[Ended] = []
         self.rejected: dict[Incoming, None] = {}
         self.messages: list[tuple[bytes, int]] = []
         self.coming = Coming()

@@ -10,7 +10,7 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from merq.model.peer_networks import peer_network
 from merq.wire.queues import DIRECT
@@ -77,6 +77,10 @@ class SequenceKey(NamedTuple):
     def is_direct(self) -> bool:
         """Whether the name is a direct one, so that the sender is at the other end itself."""
         return self.name.startswith(f"{DIRECT}:")
+
+
+Ended: TypeAlias = tuple[tuple[SequenceKey, int], tuple[int, Origin] | None]
+"""A sequence that is over, and what was known of it before: how far it came, and from where."""
 
 
 class Incoming:
@@ -187,9 +191,20 @@ class Sequences:
     comes from another peer under another identifier is kept beside it: it neither ends the sequence
     nor makes it stale. What has the sequence's own identifier belongs to it wherever it comes from,
     for a sender may move.
+
+    Attributes:
+        ended_before: While a change is planned, what was known before of sequences that it ends.
     """
 
-    __slots__ = ("_by_key", "_by_network", "_count", "_ended", "_names", "_rejected")
+    __slots__ = (
+        "_by_key",
+        "_by_network",
+        "_count",
+        "_ended",
+        "_names",
+        "_rejected",
+        "ended_before",
+    )
 
     def __init__(self) -> None:
         self._by_key: dict[SequenceKey, list[Incoming]] = {}
@@ -198,6 +213,7 @@ class Sequences:
         self._ended: OrderedDict[tuple[SequenceKey, int], tuple[int, Origin]] = OrderedDict()
         self._names: dict[tuple[int, bytes], str] = {}
         self._count = 0
+        self.ended_before: list[Ended] | None = None
 
     def key_of(self, source: bytes, kind: int, name: bytes) -> SequenceKey:
         """The key for a sender and a name as it lies in the packet."""
@@ -362,10 +378,19 @@ class Sequences:
     def ended(self, incoming: Incoming) -> None:
         """Another sequence follows the one that was; it is remembered how far that came."""
         if incoming.number:
-            known = incoming.number, incoming.origin
-            self._ended[incoming.key, incoming.sequence_id] = known
+            at = incoming.key, incoming.sequence_id
+            if self.ended_before is not None:
+                self.ended_before.append((at, self._ended.get(at)))
+            self._ended[at] = incoming.number, incoming.origin
             if len(self._ended) > ENDED_MAX:
                 self._ended.popitem(last=False)
+
+    def take_back_ended(self, before: list[Ended]) -> None:
+        """What is known of earlier sequences is again as it was: what ended them did not happen."""
+        for at, known in reversed(before):
+            self._ended.pop(at, None)
+            if known is not None:
+                self._ended[at] = known
 
     def arrived(self, incoming: Incoming, sequence_id: int) -> int:
         """The last message that arrived of an earlier sequence; 0 if none is known to have."""

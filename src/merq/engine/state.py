@@ -240,6 +240,7 @@ class State(Holdings):
                     self.sequences.forget(incoming)
                 for incoming in step.forgotten:
                     self.sequences.restore(incoming)
+                self.sequences.take_back_ended(step.ended)
                 for source, identity in step.messages:
                     self.recent.remove(source, identity)
             case TransferStep():
