@@ -161,8 +161,9 @@ class InDoubt(MessageQueueError):
     MQ_ERROR_SERVICE_NOT_AVAILABLE. Nothing is asked a second time then, lest it happen twice.
 
     Attributes:
-        received: Messages that were on their way to be received, which may be gone from their queue
-            or not; as the client had got them.
+        received: A message that was on its way to be received, a `ReceivedMessage`, or a list of
+            them if several were asked for: they may be gone from their queue or not. None if
+            something else was asked for.
     """
 
     def __init__(self, text: str, received: object = None) -> None:

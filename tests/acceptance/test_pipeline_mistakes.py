@@ -66,10 +66,11 @@ def files() -> list[str]:
     return sorted(str(each) for each in Path().rglob("*"))
 
 
-def refused(*words: str) -> tuple[MerqError, Result]:
+def refused(*words: str, token: str | None = None) -> tuple[MerqError, Result]:
     """What a pipeline is refused with; it has made nothing, and has left nothing open."""
     before = files()
-    done = CliRunner().invoke(merq, ["pipeline", "run", *words])
+    variables = {} if token is None else {"MERQ_TOKEN": token}
+    done = CliRunner(env=variables).invoke(merq, ["pipeline", "run", *words])
     assert isinstance(done.exception, MerqError), (done.exception, done.output)
     assert files() == before
     assert not managers._CONNECTIONS
@@ -144,7 +145,7 @@ def test_a_mistake_is_told_before_spark_is_started(words: tuple[str, ...], text:
 def test_what_does_not_let_us_in_is_told_before_spark_is_started(alpha: ServiceProcess) -> None:
     url = f"tcp://127.0.0.1:{alpha.tcp_port}"
     for words in ((*ARCHIVE, "new"), (*REPLAY, "new"), ("deadletters",), (*MIGRATE, "goal")):
-        wrong, _ = refused(*words, "--url", url, "--token", "wrong")
+        wrong, _ = refused(*words, "--url", url, token="wrong")  # noqa: S106 - nobody's
         assert "does not let this client in" in str(wrong)
 
 

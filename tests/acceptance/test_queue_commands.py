@@ -225,12 +225,19 @@ def test_over_tcp_the_token_decides(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with serving(tmp_path / "data", "--tcp-port", str(port), "--insecure-tcp") as remote:
-        token = remote.merq("token", "new", "me").stdout.strip()
+        good, bad = tmp_path / "good", tmp_path / "bad"
+        for file in (good, bad):
+            file.touch(mode=0o600)
+        good.write_text(remote.merq("token", "new", "me").stdout)
+        bad.write_text("wrong")
         url = f"tcp://127.0.0.1:{port}"
-        assert remote.lines("status", "--url", url, "--token", token)[0]["name"] == NAME
-        refused = remote.merq("queue", "list", "--url", url, "--token", "wrong", status=1)
+        assert remote.lines("status", "--url", url, "--token-file", good)[0]["name"] == NAME
+        refused = remote.merq("queue", "list", "--url", url, "--token-file", bad, status=1)
         assert refused.stderr.startswith("merq: MQ_ERROR_ACCESS_DENIED: ")
         assert refused.stdout == ""
+        typed = remote.merq("status", "--url", url, "--token", "merq_secret", status=2)
+        assert "MERQ_TOKEN" in typed.stderr
+        assert "merq_secret" not in typed.stderr
 
 
 def test_top_tells_rates_from_what_came_and_went(service: RunningService) -> None:

@@ -22,7 +22,7 @@ import pytest
 import merq
 from acceptance.service_process import RawClient, ServiceProcess, serving, wait_until
 from merq.model.access import Access, Share
-from merq.model.queue import QueueSettings
+from merq.model.queue import Alteration, QueueSettings
 from merq.model.selecting import (
     AtCursor,
     ByCorrelationId,
@@ -35,7 +35,6 @@ from merq.protocol.application.codec import encode_request
 from merq.protocol.application.frames import HEADER, HEADER_SIZE, FrameReader, Kind
 from merq.protocol.application.greeting import Hello, encode_hello
 from merq.protocol.application.requests import (
-    Alteration,
     AskStatus,
     AskWhy,
     Begin,

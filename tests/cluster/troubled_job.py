@@ -32,6 +32,9 @@ WIDTH: Final = 1_000
 SLOW_S: Final = 120.0
 """The slow one would not be done before; a second attempt is quicker."""
 
+BEGIN_S: Final = 60.0
+"""So long the second attempt waits for the first, whose Python may be slow to start."""
+
 
 def text_of(number: int) -> str:
     """What a message says."""
@@ -49,6 +52,9 @@ def write_numbers(spark: SparkSession, url: str, queue: str, begun: Path) -> Non
         assert context is not None
         part, attempt = context.partitionId(), context.attemptNumber()
         (begun / f"{part}.{attempt}").touch()
+        deadline = time.monotonic() + BEGIN_S
+        while not (begun / f"{part}.0").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
         for number, each in enumerate(batches):
             yield each
             if number < STAGED:

@@ -6,7 +6,7 @@ What applications do is in `exchange_applications`, what else happens in `exchan
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from merq.engine.changes import Answer
 from merq.engine.limits import Limits
 from merq.engine.queue import Queue
 from merq.errors import MessageQueueError
-from merq.exchange import ExchangeSettings
+from merq.exchange import AcknowledgeTo, ExchangeSettings
 from merq.exchange.routes import Peer
 from merq.host import HostSettings
 from merq.model.delivered import Delivered
@@ -24,6 +24,7 @@ from merq.protocol.binary.settings import WINDOW, SessionSettings
 from merq.store.log import LogSettings
 from merq.testing.managers import SimulatedMachine, SimulatedManagers
 from merq.testing.wires import STILL, Storm
+from merq.wire.headers import INFINITE
 from merq.wire.view import MessageView
 from simulation.exchange_ledger import (
     ADMIN,
@@ -89,6 +90,11 @@ class WatchedManagers:
         count = machine_count or chance.choice((2, 2, 2, 2, 2, 3, 3, 4, 5))
         if self.is_chain:
             count = max(count, 3)
+        # Clocks are put forward by years, and the ledger wants to see every acknowledgment.
+        self.settings = replace(self.settings, acknowledgment_lifetime_s=INFINITE)
+        if count > 2:
+            # The administration queue may be at a third computer: by default that is not told.
+            self.settings = replace(self.settings, acknowledge_to=AcknowledgeTo.ANY)
         for number in range(count):
             self.add(number)
         self.introduce()

@@ -16,11 +16,10 @@ from uuid import UUID
 from merq.engine.changes import Answer
 from merq.engine.limits import Limits
 from merq.engine.positions import AVAILABLE
-from merq.engine.queue import KILOBYTE
 from merq.engine.work import Sending
 from merq.errors import MessageQueueError, StoreFailed, StoreFull
 from merq.host import Checkpointing, Host, HostSettings
-from merq.model.queue import UNLIMITED, QueueKind
+from merq.model.queue import KILOBYTE, UNLIMITED, QueueKind
 from merq.store.inspection import inspect
 from merq.store.log import LogSettings, Syncing
 from merq.store.recovery import Identity
@@ -199,8 +198,7 @@ class WatchedManager:
             if quota != UNLIMITED and queue.properties.kind is QueueKind.PRIVATE:
                 taken = queue.positions.total_bytes + queue.staged_bytes
                 assert taken <= quota * KILOBYTE, f"{queue.properties.path_name} has {taken} bytes"
-        quota = state.limits.machine_quota
-        assert quota == UNLIMITED or state.taken_bytes <= quota * KILOBYTE
+        assert state.taken_bytes <= state.limits.quota_bytes
 
     # Time and disk.
 

@@ -45,6 +45,8 @@ def connect(
     url: str | None = None,
     *,
     token: str | None = None,
+    token_file: str | Path | None = None,
+    allow_clear_token: bool = False,
     ca: str | Path | None = None,
     cert: str | Path | None = None,
     key: str | Path | None = None,
@@ -58,4 +60,15 @@ def connect(
     Raises:
         MessageQueueError: Nobody answers there, or does not let this client in.
     """
-    return Connecting(dialing(url, token=token, ca=ca, cert=cert, key=key, reconnect_s=reconnect_s))
+    return Connecting(
+        dialing(
+            url,
+            token=token,
+            token_file=token_file,
+            allow_clear_token=allow_clear_token,
+            ca=ca,
+            cert=cert,
+            key=key,
+            reconnect_s=reconnect_s,
+        )
+    )

@@ -25,6 +25,7 @@ from merq.client.dialing import (
     not_trusted,
     pause_after,
 )
+from merq.client.messages import received_of
 from merq.client.receiving import is_retaken, is_two_phased, removal_of, return_of
 from merq.errors import InDoubt, MessageQueueError
 from merq.hresult import HResult
@@ -142,7 +143,7 @@ class AsyncDriver:
             try:
                 _value(await self._call(removal_of(request, received), None))
             except InDoubt as doubt:
-                raise InDoubt(doubt.text, received) from None
+                raise InDoubt(doubt.text, received_of(received)) from None
             except MessageQueueError as wrong:
                 if is_retaken(wrong):
                     continue  # it went back when the connection was lost: nobody has got it

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from copy import copy
 from types import TracebackType
 from typing import Any, Self
+from uuid import UUID
 
 from merq.aio.driving import AsyncDriver
 from merq.aio.holding import Holding
@@ -21,7 +22,7 @@ from merq.client.packets import Packer
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 from merq.model.body import Value
-from merq.model.queue import OutgoingState, QueueProperties
+from merq.model.queue import NULL_GUID, OutgoingState, QueueProperties
 from merq.model.selecting import Seek, Selection
 from merq.protocol.application.reports import QueueReport, SequenceReport, TransferReport
 from merq.protocol.application.requests import (
@@ -39,6 +40,7 @@ from merq.protocol.application.requests import (
     Read,
     ResumeQueue,
 )
+from merq.protocol.application.sequence_requests import ResetSequences
 from merq.wire.build import Destination
 
 
@@ -116,6 +118,18 @@ class Queue:
         At most a thousand, those of which something came last.
         """
         return asking.sequences_of(await self._driver.ask(ListSequences(self._number)))
+
+    async def reset_sequences(self, sender: UUID = NULL_GUID) -> int:
+        """Forgets how far transactional messages from elsewhere are; tells of how many sequences.
+
+        For a sender that was restored with an older clock, or in whose name somebody else has sent:
+        what it sends next is taken, whichever sequence it is of. What arrived before and was not
+        acknowledged may be taken a second time.
+
+        Args:
+            sender: The queue manager that sends; all of them by default.
+        """
+        return number_of(await self._driver.ask(ResetSequences(self._number, sender)))
 
     async def change(self, **properties: Any) -> None:
         """Gives the queue other properties; whether it is transactional stays.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -13,6 +13,7 @@ import click
 
 import merq
 from merq.client.addresses import SOCKET
+from merq.client.secrets import TYPED_ONE
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
 
@@ -33,13 +34,17 @@ class Connection:
     Attributes:
         url: `unix:PATH`, `tcp://HOST:PORT` or `tls://HOST:PORT`; None is the local service.
         token: What the service asks of remote clients.
+        token_file: The file that it is in.
+        allow_clear_token: It may travel in clear to another computer.
         ca: The certificates that the service's must be signed by.
         client_cert: The client's own certificate.
         client_key: The key of that.
     """
 
     url: str | None = None
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
+    token_file: Path | None = None
+    allow_clear_token: bool = False
     ca: Path | None = None
     client_cert: Path | None = None
     client_key: Path | None = None
@@ -50,7 +55,9 @@ class Connection:
         url, data = options.get("url"), options.get("data")
         return cls(
             url=url or (f"unix:{Path(data) / SOCKET}" if data else None),
-            token=options.get("token"),
+            token=None if options.get("token_file") else options.get("token"),
+            token_file=options.get("token_file"),
+            allow_clear_token=bool(options.get("allow_clear_token")),
             ca=options.get("ca"),
             client_cert=options.get("client_cert"),
             client_key=options.get("client_key"),
@@ -75,7 +82,18 @@ def connection_options(function: Callable[..., _R]) -> Callable[..., _R]:
     @click.option(
         "--token",
         envvar="MERQ_TOKEN",
-        help="For a service that asks for one; others see it here, so better [MERQ_TOKEN].",
+        help="Not here, where others see it: MERQ_TOKEN or --token-file.  [MERQ_TOKEN]",
+    )
+    @click.option(
+        "--token-file",
+        type=_FILE,
+        envvar="MERQ_TOKEN_FILE",
+        help="A token, for a service that asks for one, in a file.  [MERQ_TOKEN_FILE]",
+    )
+    @click.option(
+        "--allow-clear-token",
+        is_flag=True,
+        help="The token may travel in clear to another computer.",
     )
     @click.option("--ca", type=_FILE, help="Certificates to trust, for tls.")
     @click.option("--client-cert", type=_FILE, help="The client's own certificate, for tls.")
@@ -89,7 +107,16 @@ def connection_options(function: Callable[..., _R]) -> Callable[..., _R]:
     return command
 
 
-_OPTIONS: Final = ("data", "url", "token", "ca", "client_cert", "client_key")
+_OPTIONS: Final = (
+    "data",
+    "url",
+    "token",
+    "token_file",
+    "allow_clear_token",
+    "ca",
+    "client_cert",
+    "client_key",
+)
 
 
 def _settle(ctx: click.Context, options: dict[str, Any]) -> None:
@@ -99,10 +126,17 @@ def _settle(ctx: click.Context, options: dict[str, Any]) -> None:
         for name in ("data", "url")
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     }
+    _refuse_typed_token(ctx)
     if typed == {"data", "url"}:
         raise click.UsageError("--data and --url both say where the service is: give one of them")
     if typed == {"data"}:
         options["url"] = None
+
+
+def _refuse_typed_token(ctx: click.Context) -> None:
+    """A token that is typed is in the list of processes and in the shell's history."""
+    if ctx.get_parameter_source("token") is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError(TYPED_ONE)
 
 
 @contextmanager
@@ -121,6 +155,8 @@ def _connect(connection: Connection) -> Manager:
         return merq.connect(
             connection.url,
             token=connection.token,
+            token_file=connection.token_file,
+            allow_clear_token=connection.allow_clear_token,
             ca=connection.ca,
             cert=connection.client_cert,
             key=connection.client_key,

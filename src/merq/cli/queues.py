@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import click
 
@@ -27,7 +28,7 @@ from merq.cli.terminal import terminal
 from merq.cli.transfers import object_of_sequence, table_of_sequences
 from merq.client.queues import Queue
 from merq.model.properties import Property
-from merq.model.queue import PrivacyLevel
+from merq.model.queue import NULL_GUID, PrivacyLevel
 from merq.protocol.application.property_values import PropertyValue
 from merq.protocol.application.reports import QueueReport
 from merq.protocol.application.requests import Family
@@ -293,6 +294,39 @@ def purge(name: str, connection: Connection, *, yes: bool, as_json: bool) -> Non
         click.echo(json.dumps({"purged": path, "messages": gone}))
     else:
         click.echo(f"removed {count(gone, 'message')} from {path}")
+
+
+@queue.command(name="reset")
+@_QUEUE
+@click.option("--sender", type=click.UUID, help="Of this queue manager alone, by its GUID.")
+@YES
+@json_option("One JSON object.")
+@connection_options
+def reset(
+    name: str, sender: UUID | None, connection: Connection, *, yes: bool, as_json: bool
+) -> None:
+    """Forgets how far transactional messages from other computers are.
+
+    For a sender whose messages are dropped, as `merq queue show` and the log say: it was restored
+    with an older clock, or somebody else has sent in its name. What it sends next is taken then,
+    whichever sequence it is of. What has arrived and was not acknowledged may be taken twice.
+
+    \b
+    merq queue reset orders --sender 5c9f1a2b-0000-4000-8000-000000000007
+    merq queue reset orders --yes
+    """
+    with connected(connection) as manager:
+        found = find_queue(manager, name)
+        path = found.path_name
+        known = [each for each in found.sequences() if sender in (None, each.sender)]
+        what = count(len(known), "sequence")
+        question = f"Forget {what} to {path}?"
+        confirm(question, len(known), yes=yes, otherwise="nothing was reset")
+        gone = found.reset_sequences(sender or NULL_GUID)
+    if as_json:
+        click.echo(json.dumps({"reset": path, "sequences": gone}))
+    else:
+        click.echo(f"forgot {count(gone, 'sequence')} to {path}")
 
 
 def _tell_ignored(settings: dict[str, Any]) -> None:

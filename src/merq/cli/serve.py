@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,9 @@ COUNTS_S = 1.0
 
 COLLECTING = (20_000, 20, 50)
 """After how many new objects, and how many of such rounds, Python looks for cycles of garbage."""
+
+SWITCH_S = 0.0005
+"""How long the thread that comes back from the disk waits while the event loop is busy."""
 
 _FILE = click.Path(path_type=Path)
 
@@ -88,6 +92,7 @@ def serve(
     keep_freed_memory()
     gc.freeze()
     gc.set_threshold(*COLLECTING)
+    sys.setswitchinterval(SWITCH_S)
     with open_log(settings.log) as log, asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(run(log))
 

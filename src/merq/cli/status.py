@@ -59,6 +59,9 @@ def facts_of(found: Status) -> list[tuple[str, str]]:
         ("runs since", f"{date_of(found.started)}, {age(found.now - found.started)}"),
         ("queues", f"{found.queues:,}, and {found.outgoing_queues:,} to other computers"),
         ("messages", f"{found.messages:,}, {size(found.message_bytes)}"),
+        ("quota", _quota(found)),
+        ("of other computers", _network(found)),
+        ("throttled", ", ".join(found.throttled_peers)),
         ("in memory only", f"{size(found.express_bytes)} of express messages"),
         ("on disk", f"{size(found.log_bytes)}, {size(found.free_disk_bytes)} free"),
         ("clients", f"{count(found.connections, 'connection')}, {count(found.readers, 'reader')}"),
@@ -66,6 +69,19 @@ def facts_of(found: Status) -> list[tuple[str, str]]:
         ("transactions", f"{found.transactions:,} open, {found.prepared:,} prepared"),
     ]
     return [(name, value) for name, value in facts if value]
+
+
+def _quota(found: Status) -> str:
+    if not found.quota_bytes:
+        return f"{size(found.taken_bytes)}, without a quota"
+    return f"{size(found.taken_bytes)} of {size(found.quota_bytes)} used"
+
+
+def _network(found: Status) -> str:
+    taken = f"{size(found.network_bytes)}, {size(found.network_express_bytes)} in memory"
+    if not found.network_quota_bytes:
+        return taken
+    return f"{taken}, of {size(found.network_quota_bytes)} at most"
 
 
 def _health(found: Status) -> str:

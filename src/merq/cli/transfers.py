@@ -71,6 +71,7 @@ def facts_of_transfer(report: TransferReport, now: int) -> list[tuple[str, str]]
     """What is known of the way out of a queue."""
     facts = [
         ("next hops", ", ".join(report.next_hops)),
+        ("next attempt", date_of(report.retry_at) if report.retry_at else ""),
         ("under way", f"{report.under_way:,} transmitted, {report.waiting:,} wait to be"),
         ("unacknowledged", _unacknowledged(report)),
         ("not received yet", _unread(report)),
@@ -150,8 +151,8 @@ def table_of_links(links: list[LinkReport]) -> Table:
 
 def table_of_sequences(sequences: list[SequenceReport], now: int) -> Table:
     """One line a sequence that comes to a queue."""
-    numbers = frozenset({"number", "last", "rejected"})
-    columns = ("sends in order", "from", "sequence", "number", "last", "rejected")
+    numbers = frozenset({"number", "last", "rejected", "dropped"})
+    columns = ("sends in order", "from", "sequence", "number", "last", "rejected", "dropped")
     table = table_of(*columns, numbers=numbers, name="sends in order")
     for each in sequences[:SEQUENCES_SHOWN_MAX]:
         table.add_row(
@@ -161,6 +162,7 @@ def table_of_sequences(sequences: list[SequenceReport], now: int) -> Table:
             f"{each.number:,}",
             age(now - each.last_access),
             f"{each.rejects:,}" if each.rejects else "",
+            f"{each.dropped:,}" if each.dropped else "",
         )
     return table
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,17 +75,26 @@ def parse_address(url: str) -> Address:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
-    except ValueError as wrong:
-        raise _wrong(url, str(wrong)) from wrong
-    if not host or not rest.startswith("//") or parts.path.strip("/") or parts.query:
+    except ValueError:
+        # What it says may be what was mistaken for a port.
+        raise _wrong(url, "its host cannot be read, or its port is none from 0 to 65535") from None
+    more = parts.path.strip("/") or parts.query or parts.fragment
+    if not host or not rest.startswith("//") or more:
         raise _wrong(url, "a host and a port belong there, and nothing else")
     if parts.username is not None or parts.password is not None:
         raise _wrong(url, "a token is given apart, by `token` or MERQ_TOKEN, not in the URL")
     return Address(host=host, port=port or DEFAULT_PORT, tls=scheme == "tls")
 
 
+def redacted(url: str) -> str:
+    """A URL without what may be secret in it: who connects, a password, a query."""
+    shown = re.sub(r"merq_[\w-]*", "***", url)  # as every token begins
+    shown = re.sub(r"^((?:\w+:)?/*)[^/]*@", r"\1***@", shown)
+    return re.sub(r"[?#].*", "?***", shown, flags=re.DOTALL)
+
+
 def _wrong(url: str, reason: str) -> MessageQueueError:
     return MessageQueueError(
         HResult.MQ_ERROR_INVALID_PARAMETER,
-        f"{url!r} is no address: {reason}. Give unix:PATH, tcp://HOST:PORT or tls://HOST:PORT",
+        f"{redacted(url)!r} is no address: {reason}. Give unix:PATH, tcp://HOST:PORT or tls://HOST:PORT",
     )

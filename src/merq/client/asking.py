@@ -22,7 +22,7 @@ from merq.model.access import Access, Share
 from merq.model.body import Value
 from merq.model.delivered import Delivered
 from merq.model.destinations import parse_destination
-from merq.model.queue import PrivacyLevel, QueueSettings
+from merq.model.queue import Alteration, PrivacyLevel, QueueSettings
 from merq.model.queue_settings import check_settings
 from merq.model.selecting import (
     AtCursor,
@@ -43,7 +43,6 @@ from merq.protocol.application.reports import (
     TransferReport,
 )
 from merq.protocol.application.requests import (
-    Alteration,
     AskWhy,
     ChangeQueue,
     CreateQueue,

@@ -12,6 +12,7 @@ from typing import Final
 from merq.client.addresses import Address, find_address
 from merq.client.arguments import of_kind
 from merq.client.channels import Channel, TlsChannel
+from merq.client.secrets import check_clear, find_token
 from merq.client.security import client_context
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
@@ -55,6 +56,8 @@ def dialing(
     url: str | None = None,
     *,
     token: str | None = None,
+    token_file: str | Path | None = None,
+    allow_clear_token: bool = False,
     ca: str | Path | None = None,
     cert: str | Path | None = None,
     key: str | Path | None = None,
@@ -63,7 +66,7 @@ def dialing(
     """What was given, and what the environment says where nothing was.
 
     Raises:
-        MessageQueueError: The address is none.
+        MessageQueueError: The address is none, or the token must not go there.
         CertificateError: A file cannot be used.
     """
     address = find_address(None if url is None else of_kind("url", url, str))
@@ -75,9 +78,13 @@ def dialing(
             key or os.environ.get("MERQ_CLIENT_KEY") or None,
         )
     ]
+    if token is not None:
+        of_kind("token", token, str)
+    secret = find_token(token, token_file, os.environ)
+    check_clear(address, secret, os.environ, is_allowed=allow_clear_token)
     return Dialing(
         address=address,
-        token=os.environ.get("MERQ_TOKEN", "") if token is None else of_kind("token", token, str),
+        token=secret,
         context=client_context(*files) if address.tls else None,
         reconnect_s=reconnect_s,
     )

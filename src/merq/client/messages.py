@@ -118,6 +118,12 @@ class ReceivedMessage:
         """How often it was moved to a subqueue, or back."""
         self._arrival = delivered.arrival
 
+    def __reduce__(self) -> tuple[type[ReceivedMessage], tuple[Delivered]]:
+        delivered = Delivered(
+            self._view.packet, self.lookup_id, self._arrival, self.abort_count, self.move_count
+        )
+        return type(self), (delivered,)
+
     def __repr__(self) -> str:
         return f"<message {self.id} {self.label!r}, {self._view.body_size} bytes>"
 
@@ -276,3 +282,11 @@ class ReceivedMessage:
     def packet(self) -> bytes:
         """The whole message as it travels."""
         return self._view.packet
+
+
+def received_of(result: object) -> ReceivedMessage | list[ReceivedMessage]:
+    """What an answer hands out, as applications see it: one message, or several."""
+    if isinstance(result, Delivered):
+        return ReceivedMessage(result)
+    assert isinstance(result, list), "messages were asked for"
+    return [ReceivedMessage(each) for each in result if isinstance(each, Delivered)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self
+from uuid import UUID
 
 from merq.client import asking
 from merq.client.arguments import of_kind
@@ -16,7 +17,7 @@ from merq.client.packets import Packer
 from merq.client.transactions import Transaction
 from merq.errors import MerqError, MessageQueueError
 from merq.model.body import Value
-from merq.model.queue import OutgoingState, QueueProperties
+from merq.model.queue import NULL_GUID, OutgoingState, QueueProperties
 from merq.model.selecting import ByLookup, Seek, Selection
 from merq.protocol.application.reports import QueueReport, SequenceReport, TransferReport
 from merq.protocol.application.requests import (
@@ -33,6 +34,7 @@ from merq.protocol.application.requests import (
     Purge,
     ResumeQueue,
 )
+from merq.protocol.application.sequence_requests import ResetSequences
 from merq.wire.build import Destination
 
 
@@ -111,6 +113,18 @@ class Queue:
         At most a thousand, those of which something came last.
         """
         return asking.sequences_of(self._driver.ask(ListSequences(self._number)))
+
+    def reset_sequences(self, sender: UUID = NULL_GUID) -> int:
+        """Forgets how far transactional messages from elsewhere are; tells of how many sequences.
+
+        For a sender that was restored with an older clock, or in whose name somebody else has sent:
+        what it sends next is taken, whichever sequence it is of. What arrived before and was not
+        acknowledged may be taken a second time.
+
+        Args:
+            sender: The queue manager that sends; all of them by default.
+        """
+        return number_of(self._driver.ask(ResetSequences(self._number, sender)))
 
     def change(self, **properties: Any) -> None:
         """Gives the queue other properties; whether it is transactional stays.

@@ -27,6 +27,7 @@ from merq.client.dialing import (
     not_let_in,
     pause_after,
 )
+from merq.client.messages import received_of
 from merq.client.receiving import (
     is_retaken,
     is_two_phased,
@@ -129,7 +130,7 @@ class RemoteDriver:
             try:
                 self._call(removal_of(request, received), None, answer.connection)
             except InDoubt as doubt:
-                raise InDoubt(doubt.text, received) from None
+                raise InDoubt(doubt.text, received_of(received)) from None
             except MessageQueueError as wrong:
                 if is_retaken(wrong):
                     continue  # it went back when the connection was lost: nobody has got it

@@ -8,7 +8,9 @@ from what may still fail.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -17,13 +19,21 @@ from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.courses import Course, is_plain
 from merq.engine.departing import Departures
 from merq.engine.filling import Filler
-from merq.engine.incoming import SEQUENCES_MAX, Incoming, Origin, identity_of, pack_sequence
+from merq.engine.history import identity_of
+from merq.engine.incoming import (
+    SEQUENCE_IDLE_S,
+    Incoming,
+    Origin,
+    SequenceKey,
+    pack_sequence,
+)
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
 from merq.engine.state import State
 from merq.errors import MessageQueueError
 from merq.model.message_class import MessageClass
-from merq.model.names import LOCAL_COMPUTER, DirectName
+from merq.model.names import LOCAL_COMPUTER, DirectName, PathName
+from merq.model.peer_networks import peer_network
 from merq.model.queue import QueueKind
 from merq.wire.acks import (
     ACK_BODY_SIZE,
@@ -41,6 +51,12 @@ HOPS_MAX: Final = 0x1D
 
 NAMES_MAX: Final = 4096
 """Names of which it is remembered which queue they mean."""
+
+RESETS_TOLD_MAX: Final = 16
+"""Resets of sequences that wait to be told to people."""
+
+NAME_BYTES_REMEMBERED: Final = 512
+"""Longer names are read each time: nobody fills the memory with names of no queue."""
 
 REJECTS_MAX: Final = 0xFFFFFFFF
 """[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further."""
@@ -69,6 +85,22 @@ class Arrival(NamedTuple):
     remote: bytes
 
 
+class Dropped(NamedTuple):
+    """A transactional message that was dropped, and that its sender is told nothing of.
+
+    Attributes:
+        key: Who sent it, and to which name.
+        address: Where it came from.
+        sequence_id: Its sequence.
+        known: The sequence by which it was judged, 0 if none is known.
+    """
+
+    key: SequenceKey
+    address: str
+    sequence_id: int
+    known: int
+
+
 class Arrived(NamedTuple):
     """What became of messages that came together.
 
@@ -77,16 +109,29 @@ class Arrived(NamedTuple):
         sequences: Whose senders are to be told how far they are.
         ordered: Queues for which an OrderAck came.
         refusal: Why not all were looked at.
+        dropped: Messages of which their senders are told nothing, because they are of no sequence
+            that can be the next: who, where from, and the identifier of their sequence.
+        needed: The room that the first of those would have taken, if that is why; else 0.
+        is_express: That one would have taken memory.
     """
 
     taken: int
     sequences: list[Incoming]
     ordered: list[Queue]
     refusal: str
+    dropped: list[Dropped]
+    needed: int = 0
+    is_express: bool = False
 
 
 class Arrivals:
-    """What comes."""
+    """What comes.
+
+    Attributes:
+        forwards: Messages for other queue managers are passed on.
+        impostors: How many messages came that say they were sent by this queue manager.
+        resets: Queues whose sequences somebody has reset, and how many they were.
+    """
 
     def __init__(self, state: State, departures: Departures) -> None:
         self._state = state
@@ -94,7 +139,11 @@ class Arrivals:
         self._found: dict[bytes, Queue] = {}
         self._filler = Filler(state, Change())
         self._course: Course | None = None
+        self._dropped: list[Dropped] = []
+        self._up_since = 0
+        self.resets: deque[tuple[str, int]] = deque(maxlen=RESETS_TOLD_MAX)
         self.forwards = False
+        self.impostors = 0
 
     def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
         """[MS-MQQB] 3.1.5.8: takes messages; answers when what is to be kept of them is durable."""
@@ -105,54 +154,107 @@ class Arrivals:
         ordered: list[Queue] = []
         count = 0
         refusal = ""
+        needed, is_express = 0, False
         self._course = None
+        self._dropped = []
         for arrival in arrivals:
             course = self._course_under_way()
             if course is not None and course.takes(arrival.view, arrival.address):
                 count += 1
                 continue
-            self._end_course(change)
-            refusal = self._refusal(arrival)
+            self._end_course(change, step)
+            is_ack = self._is_ack(arrival.view)
+            if not is_ack and self._room(step, arrival) < len(arrival.view.packet):
+                needed = len(arrival.view.packet)
+            refusal = self._shortage(step, arrival) if needed else self._refusal()
             if refusal:
+                is_express = not arrival.view.user_flags & _DELIVERY
                 break
-            count += 1
-            if self._is_ack(arrival.view):
+            if arrival.view.packet[16:32] == self._state.source:
+                # What is sent here never leaves, and what leaves does not come back, unless routes
+                # lead in a circle. It is neither journaled nor told of as one of ours.
+                self.impostors += 1
+                count += 1
+                continue
+            if is_ack:
                 queue = self._take_ack(change, arrival)
                 if queue is not None:
                     ordered.append(queue)
-                continue
-            self._take(change, step, touched, arrival)
-        self._end_course(change)
+            else:
+                refusal = self._take(change, step, touched, arrival)
+                if refusal:
+                    break
+            count += 1
+        self._end_course(change, step)
         for incoming in {**step.sequences, **step.rejected}:
-            data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
-            change.entries.append(records.sequence(data))
-        if step.sequences or step.messages:
+            if incoming.is_kept:
+                data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
+                change.entries.append(records.sequence(data))
+        if step.sequences or step.messages or step.coming.total_bytes:
             change.steps.append(step)
         change.answers.append(Answer(request, count))
         self._state.submit(change)
-        return Arrived(count, list(touched), ordered, refusal)
+        dropped = self._dropped
+        return Arrived(count, list(touched), ordered, refusal, dropped, needed, is_express)
 
     def _course_under_way(self) -> Course | None:
         return self._course
 
-    def _end_course(self, change: Change) -> None:
+    def _end_course(self, change: Change, step: ArriveStep) -> None:
         if self._course is not None:
-            self._course.end(change)
+            self._course.end(change, step.coming)
             self._course = None
 
-    def _refusal(self, arrival: Arrival) -> str:
+    # Room.
+
+    def _room(self, step: ArriveStep, arrival: Arrival) -> int:
+        """How many bytes more may come from where this message did."""
+        state, limits = self._state, self._state.limits
+        room = state.free_bytes
+        if limits.is_shared:
+            most = limits.network_quota_bytes
+            room = min(room, state.network.room(arrival.address, most, step.coming))
+            if not arrival.view.user_flags & _DELIVERY:
+                most, coming = limits.network_memory_bytes, step.coming_in_memory
+                room = min(room, state.network_memory.room(arrival.address, most, coming))
+        return room
+
+    def is_relieved(self, address: str, needed: int, *, is_express: bool) -> bool:
+        """Whether there is room again for an address that was refused a message of this size."""
+        state, limits = self._state, self._state.limits
+        if state.free_bytes < needed:
+            return False
+        if not limits.is_shared:
+            return True
+        memory, most = state.network_memory, limits.network_memory_bytes
+        if is_express and not memory.is_relieved(address, most, needed):
+            return False
+        return state.network.is_relieved(address, limits.network_quota_bytes, needed)
+
+    def _shortage(self, step: ArriveStep, arrival: Arrival) -> str:
+        """[MS-MQQB] 3.1.5.8.8: why there is no room for a message."""
+        state, limits = self._state, self._state.limits
+        size = len(arrival.view.packet)
+        if not state.has_room(size):
+            return f"the computer's quota of {limits.machine_quota} KB is used up"
+        share, coming, what = state.network, step.coming, "quota"
+        most = limits.network_quota_bytes
+        if share.room(arrival.address, most, coming) >= size:
+            share, coming, what = state.network_memory, step.coming_in_memory, "memory"
+            most = limits.network_memory_bytes
+        used = share.used_by(arrival.address) + coming.by_address.get(
+            peer_network(arrival.address), 0
+        )
+        return (
+            f"its messages take {used} bytes, those of all other queue managers "
+            f"{share.total_bytes + coming.total_bytes} of {most}, their share of the {what}; "
+            f"another message of {size} is taken when there is more room"
+        )
+
+    def _refusal(self) -> str:
         """[MS-MQQB] 3.1.5.8.8: why the session is to be closed instead of taking a message."""
-        state, view = self._state, arrival.view
-        if state.throttled:
+        if self._state.throttled or self._state.network_low_on_disk:
             return "the queue manager is short of disk or memory"
-        if not state.has_room(len(view.packet)):
-            return f"the computer's quota of {state.limits.machine_quota} KB is used up"
-        if view.transactional and len(state.sequences) >= SEQUENCES_MAX:
-            key = state.sequences.key_of(
-                view.packet[16:32], view.destination_type, view.destination
-            )
-            if state.sequences.find(key) is None:
-                return f"{SEQUENCES_MAX} sequences are kept already"
         return ""
 
     # Acknowledgments end to end.
@@ -192,76 +294,184 @@ class Arrivals:
 
     def _take(
         self, change: Change, step: ArriveStep, touched: dict[Incoming, None], arrival: Arrival
-    ) -> None:
+    ) -> str:
+        """Decides on a message; gives why the session is to be closed instead, if so.
+
+        Nothing is kept of a message before its queue is found and has room: whoever reaches us may
+        send anything to anywhere, in anybody's name.
+        """
         state, view = self._state, arrival.view
-        source = view.packet[16:32]
-        incoming: Incoming | None = None
-        if not view.transactional:
-            identity = identity_of(view.packet)
-            if state.recent.seen(source, identity, state.now):
-                return
-            state.recent.add(source, identity, state.now)
-            step.messages.append((source, identity))
-        elif self._is_for_us(view):
-            incoming = self._sequence(view)
-            touched[incoming] = None
-            if not self._is_next(step, incoming, arrival):
-                return
         if not self._is_for_us(view):
-            self._forward(change, view)
-            return
+            if view.transactional or self._is_new(step, arrival, is_kept=self.forwards):
+                self._forward(change, step, arrival)
+            return ""
+        incoming: Incoming | None = None
+        if view.transactional:
+            incoming = self._sequence(view, arrival)
+            if not incoming.accepts(*view.tx_place):
+                touched[incoming] = None
+                self._is_not_next(step, incoming, arrival)
+                return ""
         queue = self._find(view)
         reason = self._reason(queue, view)
+        if incoming is not None:
+            if reason and not notices.can_be_told(state, incoming.key, _origin(arrival)):
+                return f"{notices.ACKS_WAITING_MAX} acknowledgments wait for that address already"
+            touched[incoming] = None
+            self._go_on(step, incoming, arrival)
+            if not incoming.is_kept:
+                self._open(change, step, incoming, reason)
+        elif not self._is_new(step, arrival, is_kept=not reason):
+            return ""
         if reason:
-            self._reject(change, view, reason)
-            return
+            self._reject(change, view, reason, _origin(arrival))
+            return ""
         assert queue is not None, "there is a reason otherwise"
+        self._put(change, step, queue, incoming, arrival)
+        return ""
+
+    def _put(
+        self,
+        change: Change,
+        step: ArriveStep,
+        queue: Queue,
+        incoming: Incoming | None,
+        arrival: Arrival,
+    ) -> None:
+        """[MS-MQQB] 3.1.5.8.8: a message comes into its queue."""
+        state, view = self._state, arrival.view
+        key = state.source_key(view.packet[16:32])
+        is_kept = view.user_flags & _DELIVERY != 0
         self._filler.put(
-            queue,
-            view.packet,
-            view.priority,
-            state.source_key(source) | view.message_ordinal,
-            is_recoverable=view.user_flags & _DELIVERY != 0,
+            queue, view.packet, view.priority, key | view.message_ordinal, is_recoverable=is_kept
         )
+        self._charge(step, arrival, key >> 32)
         if view.user_flags & notices.TELLING:
             notices.arrived(state, change, view)
         if view.traced:
             tracing.report(state, change, view)
-        if incoming is not None and is_plain(view):
-            self._course = Course(state, queue, incoming, view, arrival.address)
+        if incoming is not None:
+            incoming.queue = queue.number
+            if is_plain(view):
+                room = self._room(step, arrival)
+                self._course = Course(state, queue, incoming, view, arrival.address, room)
 
-    def _sequence(self, view: MessageView) -> Incoming:
-        """The sequence of a message."""
+    def _charge(self, step: ArriveStep, arrival: Arrival, number: int) -> None:
+        """A message is kept: its address is charged with it when it is here."""
+        size = len(arrival.view.packet)
+        step.coming.add(arrival.address, number, size)
+        if not arrival.view.user_flags & _DELIVERY:
+            step.coming_in_memory.add(arrival.address, number, size)
+
+    def _is_new(self, step: ArriveStep, arrival: Arrival, *, is_kept: bool) -> bool:
+        """[MS-MQQB] 3.1.5.8.1: whether a message was not here before; it is known from now on."""
+        recent, now = self._state.recent, self._state.now
+        packet = arrival.view.packet
+        source, identity = packet[16:32], identity_of(packet)
+        if recent.seen(source, identity, now):
+            return False
+        if is_kept:
+            recent.add(source, identity, now, peer_network(arrival.address))
+        else:
+            recent.reject(source, identity)
+        step.messages.append((source, identity))
+        return True
+
+    def _sequence(self, view: MessageView, arrival: Arrival) -> Incoming:
+        """The sequence by which a message is judged."""
         state = self._state
         key = state.sequences.key_of(view.packet[16:32], view.destination_type, view.destination)
-        incoming = state.sequences.get(key)
-        incoming.last_access = state.now
-        return incoming
+        return state.sequences.match(key, view.tx_sequence_id, _origin(arrival), state.now)
 
-    def _is_next(self, step: ArriveStep, incoming: Incoming, arrival: Arrival) -> bool:
-        """[MS-MQQB] 3.1.5.8.6: whether a message is the next of its sequence; it is taken, then."""
-        view = arrival.view
-        sequence_id, number, previous = view.tx_place
-        is_direct = view.destination_type == DIRECT
-        source = view.packet[16:32]
-        origin = Origin(arrival.address, arrival.remote) if is_direct else Origin("", source)
-        if not incoming.accepts(sequence_id, number, previous):
-            incoming.rejects = min(incoming.rejects + 1, REJECTS_MAX)
-            step.rejected[incoming] = None
-            if sequence_id == incoming.sequence_id:
-                incoming.origin = origin
-            elif arrived := self._state.sequences.arrived(incoming, sequence_id):
-                incoming.stale = max(incoming.stale, (sequence_id, min(number, arrived)))
-                incoming.stale_origin = origin
-            return False
+    def _is_not_next(self, step: ArriveStep, incoming: Incoming, arrival: Arrival) -> None:
+        """[MS-MQQB] 3.1.5.8.6: a message is not the next of its sequence; it is dropped."""
+        sequences, now = self._state.sequences, self._state.now
+        sequence_id, number, _ = arrival.view.tx_place
+        origin = _origin(arrival)
+        incoming.rejects = min(incoming.rejects + 1, REJECTS_MAX)
+        step.rejected[incoming] = None
+        is_known = incoming.is_kept or incoming in step.sequences or incoming.settled[0]
+        if sequence_id == incoming.sequence_id and is_known:
+            sequences.came(incoming, origin, now)
+            return
+        if incoming.is_kept:
+            sequences.came(incoming, incoming.origin, now)
+        if arrived := sequences.arrived(incoming, sequence_id):
+            incoming.stale = max(incoming.stale, (sequence_id, min(number, arrived)))
+            incoming.stale_origin = origin
+            return
+        known = incoming if incoming.is_kept else sequences.find(incoming.key)
+        if known is not None:
+            known.dropped += 1
+        last = 0 if known is None else known.sequence_id
+        self._dropped.append(Dropped(incoming.key, arrival.address, sequence_id, last))
+
+    def _go_on(self, step: ArriveStep, incoming: Incoming, arrival: Arrival) -> None:
+        """[MS-MQQB] 3.1.5.8.6: a message is the next of its sequence."""
+        sequences = self._state.sequences
+        sequence_id, number, _ = arrival.view.tx_place
         incoming.rejects = 0
-        if sequence_id != incoming.sequence_id:
-            self._state.sequences.ended(incoming)
-        incoming.origin = origin
+        if sequence_id != incoming.sequence_id and incoming.is_kept:
+            sequences.ended(incoming)
+        sequences.came(incoming, _origin(arrival), self._state.now)
+        if incoming.is_kept and not incoming.is_proven:
+            sequences.proven(incoming)
         if incoming not in step.sequences:
             step.sequences[incoming] = incoming.sequence_id, incoming.number
         incoming.sequence_id, incoming.number = sequence_id, number
-        return True
+
+    def _open(self, change: Change, step: ArriveStep, incoming: Incoming, reason: int) -> None:
+        """A sequence is new: it is kept with its first message that is taken."""
+        sequences = self._state.sequences
+        if reason:
+            sequences.reject(incoming)
+            return
+        forgotten = sequences.keep(incoming, self._state.has_messages_of)
+        step.opened.append(incoming)
+        self._forget(change, step, forgotten)
+
+    def _forget(self, change: Change, step: ArriveStep, forgotten: list[Incoming]) -> None:
+        """Sequences are kept no more, and the log is told."""
+        for each in forgotten:
+            change.entries.append(records.sequence(pack_sequence(each, 0, 0)))
+            if each in step.opened:
+                step.opened.remove(each)
+            else:
+                step.forgotten.append(each)
+
+    def skipped(self, seconds: int) -> None:
+        """The computer slept, or its clock was put forward: nothing could come meanwhile."""
+        self._up_since += seconds
+
+    def forget_idle(self) -> None:
+        """Sequences of which nothing came for very long are forgotten.
+
+        The documents know no end of a sequence: "this value MUST survive". But nobody sends again
+        what is older, unless its computer was off all the time.
+        """
+        state = self._state
+        self._up_since = self._up_since or state.now
+        oldest = state.now - SEQUENCE_IDLE_S
+        if self._up_since > oldest:
+            return
+        idle = state.sequences.idle_since(oldest)
+        if idle:
+            self.reset(0, idle)
+
+    def reset(self, request: int, sequences: Sequence[Incoming], queue: str = "") -> None:
+        """Sequences are forgotten; answers how many when that is durable, if anybody asked.
+
+        Messages of the same sequences still go on where they were until the next start.
+        """
+        change, step = Change(), ArriveStep()
+        for each in sequences:
+            self._state.sequences.forget(each)
+        self._forget(change, step, list(sequences))
+        change.steps.append(step)
+        if request:
+            self.resets.append((queue, len(sequences)))
+            change.answers.append(Answer(request, len(sequences)))
+        self._state.submit(change)
 
     def _find(self, view: MessageView) -> Queue | None:
         """[MS-MQQB] 3.1.5.8.5: the queue that a message is for; a direct name led here, so its
@@ -286,9 +496,10 @@ class Arrivals:
         found = self._found.get(data)
         if found is not None and state.queues.get(found.properties.number) is found:
             return found
-        name = notices.name_of_destination(view)
-        if isinstance(name, DirectName):
-            found = state.find(name.path_name().on(LOCAL_COMPUTER))
+        is_short = len(data) <= NAME_BYTES_REMEMBERED
+        path = _path_here(data) if is_short else _path_here.__wrapped__(data)
+        if path is not None:
+            found = state.find(path)
             if found is not None:
                 if len(self._found) >= NAMES_MAX:
                     self._found.clear()
@@ -318,12 +529,12 @@ class Arrivals:
         lifetime = view.time_to_reach_queue
         return lifetime != INFINITE and self._state.now - view.sent_time > lifetime
 
-    def _reject(self, change: Change, view: MessageView, reason: int) -> None:
+    def _reject(self, change: Change, view: MessageView, reason: int, origin: Origin) -> None:
         """A message is not taken; its sender is told as far as it wanted."""
         state = self._state
         if view.acknowledgments & notices.NEGATIVE_ARRIVAL:
             notices.acknowledge(state, change, view, reason)
-        notices.finally_told(state, change, view, reason, is_rejected=True)
+        notices.finally_told(state, change, view, reason, is_rejected=True, origin=origin)
         kept = (
             MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
             MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
@@ -331,30 +542,37 @@ class Arrivals:
         if reason in kept and not view.transactional:
             notices.bury(state, change, view, reason, NO_NOTE)
 
-    def _forward(self, change: Change, view: MessageView) -> None:
+    def _forward(self, change: Change, step: ArriveStep, arrival: Arrival) -> None:
         """[MS-MQQB] 3.1.5.8.2, 3.1.5.8.5: a message for another queue manager goes on its way."""
-        state = self._state
+        state, view, origin = self._state, arrival.view, _origin(arrival)
         name = notices.name_of_destination(view)
-        if not self.forwards or name is None:
-            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
+        is_elsewhere = isinstance(name, DirectName) and not state.may_call(name)
+        if not self.forwards or name is None or is_elsewhere:
+            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, origin)
             return
         if view.hop_count >= HOPS_MAX:
-            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED)
+            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, origin)
             return
         if self._is_late(view) and not view.transactional:
             # Of others the destination decides: a copy that came before may be there.
-            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT, origin)
             return
         target = outgoing.reach_if_possible(state, change, name)
         if target is None or target.transfer is None:
             # Its name is one of ours, though it says that it is for somebody else; or there are too
             # many destinations already.
-            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
+            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, origin)
             return
         moved = MessageView(one_hop_further(view))
         notices.put(state, change, target, moved)
+        self._charge(step, arrival, state.source_key(view.packet[16:32]) >> 32)
         if view.traced:
             tracing.report(state, change, moved)
+
+
+def _origin(arrival: Arrival) -> Origin:
+    """Whom a message came from, whoever sent it."""
+    return Origin(arrival.address, arrival.remote)
 
 
 def _insecurity(queue: Queue, view: MessageView) -> int:
@@ -368,6 +586,13 @@ def _insecurity(queue: Queue, view: MessageView) -> int:
     except MessageQueueError:
         return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
     return 0
+
+
+@lru_cache(maxsize=NAMES_MAX)
+def _path_here(data: bytes) -> PathName | None:
+    """The path name on this computer that a direct name in a packet means; None if it is none."""
+    name = notices.read_direct_name(data)
+    return None if name is None else name.path_name_on(LOCAL_COMPUTER)
 
 
 def _to_order_queue(name: bytes) -> bool:

@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias, final
 
+from merq.engine.network_share import Coming
 from merq.engine.records import Entry, PutRun
 from merq.errors import MessageQueueError
 from merq.model.delivered import Delivered
@@ -280,16 +281,32 @@ class ArriveStep:
 
     Attributes:
         sequences: Those that went on, and where they stood before: sequence and number.
+        opened: Those of them that are kept since then.
+        forgotten: Those that are kept no more, to make room for them or because somebody said so.
         rejected: Those of which a message was not the next.
         messages: Source and identity of the others.
+        coming: What is kept of them, by the addresses that they came from.
+        coming_in_memory: The part of it that is in memory alone.
     """
 
-    __slots__ = ("messages", "rejected", "sequences")
+    __slots__ = (
+        "coming",
+        "coming_in_memory",
+        "forgotten",
+        "messages",
+        "opened",
+        "rejected",
+        "sequences",
+    )
 
     def __init__(self) -> None:
         self.sequences: dict[Incoming, tuple[int, int]] = {}
+        self.opened: list[Incoming] = []
+        self.forgotten: list[Incoming] = []
         self.rejected: dict[Incoming, None] = {}
         self.messages: list[tuple[bytes, int]] = []
+        self.coming = Coming()
+        self.coming_in_memory = Coming()
 
 
 @final

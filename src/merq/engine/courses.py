@@ -12,6 +12,7 @@ from merq.engine import notices
 from merq.engine.changes import Change
 from merq.engine.filling import put_run
 from merq.engine.incoming import Incoming
+from merq.engine.network_share import Coming
 from merq.engine.queue import Queue
 from merq.engine.state import State
 from merq.wire.view import MessageView
@@ -27,6 +28,8 @@ class Course:
     Attributes:
         queue: Where they go.
         incoming: Whose place is moved on by each.
+
+    It ends when its sender has no more than `room` bytes left.
     """
 
     __slots__ = (
@@ -36,6 +39,7 @@ class Course:
         "_key",
         "_keys",
         "_packets",
+        "_room",
         "_sent",
         "_size",
         "_state",
@@ -46,9 +50,16 @@ class Course:
     )
 
     def __init__(
-        self, state: State, queue: Queue, incoming: Incoming, view: MessageView, address: str
+        self,
+        state: State,
+        queue: Queue,
+        incoming: Incoming,
+        view: MessageView,
+        address: str,
+        room: int,
     ) -> None:
         packet = view.packet
+        self._room = room
         self._address = address
         self._state = state
         self.queue = queue
@@ -77,7 +88,7 @@ class Course:
         ):
             return False
         size = self._size + len(packet)
-        if not self._state.has_room(size) or not self.queue.has_room(size):
+        if size > self._room or not self._state.has_room(size) or not self.queue.has_room(size):
             return False
         sequence_id, number, previous = view.tx_place
         incoming = self.incoming
@@ -92,9 +103,10 @@ class Course:
         self._size = size
         return True
 
-    def end(self, change: Change) -> None:
+    def end(self, change: Change, coming: Coming) -> None:
         """What was taken comes into the queue."""
         if self._packets:
+            coming.add(self._address, self._key >> 32, self._size)
             put_run(self._state, change, self.queue, self._packets, self._keys)
 
 

@@ -47,7 +47,7 @@ class Departures:
     Attributes:
         in_doubt_s: See `IN_DOUBT_S`.
         ignored_acks: OrderAcks and FinalAcks that did not come from whom the messages were
-            transmitted to.
+            transmitted to, or are about messages that were not transmitted at all.
     """
 
     def __init__(self, state: State) -> None:
@@ -58,11 +58,13 @@ class Departures:
         self._sequences: dict[int, Queue] = {}
         self._blocked: dict[Queue, None] = {}
         self._last_tick = 0
+        self._last_before = 0
         self.in_doubt_s = IN_DOUBT_S
         self.ignored_acks = 0
 
     def start(self) -> None:
         """[MS-MQQB] 3.1.1.3.1: the AwaitingFinalACKTable is as it was before the restart."""
+        self._last_before = self._state.last_sequence_id
         for queue in self._state.queues.values():
             transfer = queue.transfer
             if transfer is None or transfer.ordered_up_to == transfer.sent_up_to[-1]:
@@ -384,7 +386,8 @@ class Departures:
     ) -> None:
         """[MS-MQQB] 3.1.5.7: a FinalAck: what became of one message in the end.
 
-        It is sent once: if what comes of it cannot be written, it must come again.
+        It is sent once: if what comes of it cannot be written, it must come again. It ends only a
+        message of the sequence that it names, and only one that was transmitted.
         """
         key = self._state.known_key_of(message_id)
         if key is None:
@@ -397,8 +400,12 @@ class Departures:
             place = None if lookup_id is None else queue.positions.get(lookup_id)
             if transfer is None or place is None or place.state == PURGE_PENDING:
                 continue
-            if known is None and not self._is_in(sequence_id, place):
+            if not self._is_in(sequence_id, place):
                 continue
+            # What is of a sequence from before the start may have been transmitted then.
+            if sequence_id > self._last_before and not transfer.was_sent(place.lookup_id):
+                self.ignored_acks += 1
+                return
             if not self._is_from(queue, transfer, remote):
                 return
             self._finish(change, queue, place, reason)

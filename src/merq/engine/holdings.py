@@ -8,28 +8,31 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Final
 from uuid import UUID
 
 from merq.engine.claims import Claim, unpack_point, unpack_range
 from merq.engine.expiry import Expiries
+from merq.engine.history import Recent, identity_of
 from merq.engine.identifiers import MessageIds
-from merq.engine.incoming import Recent, Sequences, identity_of
+from merq.engine.incoming import Incoming, Sequences
 from merq.engine.limits import Limits
+from merq.engine.network_share import NetworkShare
 from merq.engine.numbers import Numbers
 from merq.engine.ports import PacketSource
 from merq.engine.positions import AVAILABLE, LOCKED, NEVER, PURGE_PENDING, Place
-from merq.engine.queue import KILOBYTE, NO_NOTE, Note, Queue
+from merq.engine.queue import NO_NOTE, Note, Queue
 from merq.engine.records import read_note
 from merq.engine.rows import Columns, Rows
 from merq.engine.runs import SEQUENCE_MASK, Positions
 from merq.engine.work import Sending, Transaction
 from merq.errors import StoreError
 from merq.model.delivered import Delivered
-from merq.model.names import LOCAL_COMPUTER, PathName
-from merq.model.queue import UNLIMITED, QueueKind, QueueProperties
+from merq.model.names import LOCAL_COMPUTER, FormatName, PathName
+from merq.model.queue import QueueKind, QueueProperties
+from merq.wire.headers import INFINITE
 from merq.wire.view import MessageView
 
 MEMORY: Final = 1 << 63
@@ -64,6 +67,7 @@ class Holdings:
         self.now = 0
         self.low_on_disk = False
         self.low_on_memory = False
+        self.network_low_on_disk = False
         self.connection_active = True
         self.queues: dict[int, Queue] = {}
         self.transactions: dict[int, Transaction] = {}
@@ -78,11 +82,18 @@ class Holdings:
         self.last_sequence_id = 0
         self.secret = b""  # chance for identifiers of sequences
         self.known_places: dict[UUID, UUID] = {}
+        self.known_managers: frozenset[bytes] = frozenset()  # those that the settings name
+        self.order_queues: dict[str, set[str]] = {}  # for acknowledgments, by network
         self.base_priorities: dict[UUID, int] = {}
         self.sends_insecure_nacks = False
         self.sends_reports = True
+        self.acknowledgment_lifetime_s = INFINITE
+        self.may_call: Callable[[FormatName], bool] = lambda _: True  # because of others' messages
         self.taken_bytes = 0
         self.memory_bytes = 0
+        self.network = NetworkShare()
+        self.network_memory = NetworkShare()
+        self._quota_bytes = limits.quota_bytes
         self.last_numbers: dict[QueueKind, int] = {}
         self.published: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._paths: dict[PathName, Queue] = {}
@@ -179,6 +190,10 @@ class Holdings:
         key = number << 32 | _U32.unpack_from(packet, 56)[0]
         expires = NEVER if kept else queue.expiry_of(packet)
         queue.positions.append(lookup_id, location, len(packet), expires, key)
+        if source != self.source:
+            self.network.total_bytes += len(packet)
+            if location & MEMORY:
+                self.network_memory.total_bytes += len(packet)
         queue.by_message_id.add(key, lookup_id)
         if expires != NEVER and queue.properties.kind is not QueueKind.STAGE:
             self.expiries.add(expires, queue.number, lookup_id)
@@ -218,7 +233,33 @@ class Holdings:
             queue.transfer.awaiting_final.discard(lookup_id)
             self.outbound[queue] = None  # somebody may have held it, with all behind it
         self.taken_bytes -= place.size
+        number = place.key >> 32
+        if number != self._sources.get(self.source):
+            self._network_left(number, place.size, place.location)
         self._release(place.location, place.size)
+
+    def _network_left(self, number: int, size: int, location: int) -> None:
+        """A message of another queue manager is gone."""
+        self.network.remove(number, size)
+        if location & MEMORY:
+            self.network_memory.remove(number, size)
+
+    def network_came(
+        self, keys: Sequence[int], sizes: Sequence[int], *, in_memory: bool = False
+    ) -> None:
+        """Messages are here, some of them perhaps of other queue managers."""
+        size = sum(self._foreign_sizes(keys, sizes))
+        self.network.total_bytes += size
+        if in_memory:
+            self.network_memory.total_bytes += size
+
+    def _foreign_sizes(self, keys: Sequence[int], sizes: Sequence[int]) -> Sequence[int]:
+        """The sizes of those messages that are of other queue managers; mostly all or none are."""
+        own = self._sources.get(self.source)
+        low, high = min(keys) >> 32, max(keys) >> 32
+        if low == high:
+            return () if low == own else sizes
+        return [each for key, each in zip(keys, sizes, strict=True) if key >> 32 != own]
 
     def _release(self, location: int, size: int) -> None:
         if location & MEMORY:
@@ -254,11 +295,27 @@ class Holdings:
             self._forget_expiries(queue, run)
         size = sum(run.sizes)
         self.taken_bytes -= size
+        self._network_run_left(run, size)
         self._release_all(run.locations, run.sizes, size)
         if queue.transfer is not None:
             queue.transfer.awaiting_final.difference_update(run.ids)
             self.outbound[queue] = None
         return count
+
+    def _network_run_left(self, run: Columns, size: int) -> None:
+        """The same as `_network_left` for many, some of which may be of this queue manager."""
+        if not self.network.total_bytes:
+            return
+        own = self._sources.get(self.source)
+        number = min(run.keys) >> 32
+        is_plain = not max(run.locations) & MEMORY or min(run.locations) & MEMORY
+        if number == max(run.keys) >> 32 and is_plain:
+            if number != own:
+                self._network_left(number, size, run.locations[0])
+            return
+        for key, each, location in zip(run.keys, run.sizes, run.locations, strict=True):
+            if key >> 32 != own:
+                self._network_left(key >> 32, each, location)
 
     def _forget_expiries(self, queue: Queue, run: Columns) -> None:
         """Messages of which some were to expire are gone; those that have are not waited for."""
@@ -479,6 +536,14 @@ class Holdings:
         """The outgoing queue to a destination, by its format name."""
         return self._destinations.get(destination.lower())
 
+    def has_messages_of(self, incoming: Incoming) -> bool:
+        """Whether messages of a sequence's sender are in its queue."""
+        queue = self.queues.get(incoming.queue)
+        source = self._sources.get(incoming.key.source)
+        if queue is None or source is None:
+            return False
+        return queue.by_message_id.has_between(source << 32, source + 1 << 32)
+
     def stored(self, place: Place) -> tuple[int, bytes]:
         """When a message arrived, and its packet."""
         if place.location & MEMORY:
@@ -516,10 +581,14 @@ class Holdings:
         """The records in the store that have messages' packets; None for one that is damaged."""
         return self._packets.records(rows.locations, rows.sizes)
 
+    @property
+    def free_bytes(self) -> int:
+        """What is left of the machine's quota; less than nothing if it was smaller before."""
+        return self._quota_bytes - self.taken_bytes
+
     def has_room(self, size: int) -> bool:
         """[MS-MQDMPR] 3.1.7.1.9: whether the machine's quota allows a packet of this size."""
-        quota = self.limits.machine_quota
-        return quota == UNLIMITED or self.taken_bytes + size <= quota * KILOBYTE
+        return self.taken_bytes + size <= self._quota_bytes
 
 
 def _by_arrival(columns: Columns) -> Columns:

@@ -1,49 +1,62 @@
-"""[MS-MQQB] 3.1.1.3, 3.1.1.5, 3.1.5.8.1, 3.1.5.8.6: what came from other queue managers already.
+"""[MS-MQQB] 3.1.1.5, 3.1.5.8.6: which transactional messages came from others already.
 
-Transactional messages are told by their sequences: a queue manager has one for each name that it
-sends to, so that is what they are kept by. Others are told by their identifiers, of which each
-queue manager's latest are remembered.
+They are told by their sequences: a queue manager has one for each name that it sends to, so that is
+what they are kept by. Other messages are told by their identifiers (`history`).
 """
 
 from __future__ import annotations
 
 import struct
-import zlib
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
-from merq.wire.queues import DIRECT, PRIVATE_ON_DESTINATION, PUBLIC
+from merq.model.peer_networks import peer_network
+from merq.wire.queues import DIRECT
 
-HISTORY_SIZE: Final = 10_000
-"""[MS-MQQB] 3.1.1.3: identifiers remembered of each queue manager; Windows remembers as many."""
+REJECTIONS_MAX: Final = 1_024
+"""Sequences of which a message was rejected and nothing is kept, that are known for a while."""
 
-HISTORY_SOURCES_MAX: Final = 10_000
-"""Queue managers whose identifiers are remembered; the one longest silent is forgotten."""
+SEQUENCES_MAX: Final = 100_000
+"""Sequences that are kept; the network that has the most loses its idlest for a new one."""
 
-HISTORY_LIFETIME_S: Final = 30 * 60
-"""[MS-MQQB] 3.1.2.8: how long an identifier is remembered."""
+SEQUENCES_PER_NETWORK_MAX: Final = 10_000
+"""Sequences that are kept of one network; it loses its idlest for a new one."""
 
-SEQUENCES_MAX: Final = 1_000_000
-"""Names and senders whose sequences are kept."""
+PEERS_PER_SENDER_MAX: Final = 8
+"""Peers that sequences of one sender to one name are kept of: whoever claims a sender's identifier
+has a sequence of its own."""
+
+PEER_IDLE_S: Final = 3600
+"""A peer that was silent for so long gives way to another one of the same sender."""
+
+IDLE_LOOKS_MAX: Final = 32
+"""So many of the idlest sequences are looked at for one of which no message is in a queue."""
+
+FUTURE_S: Final = 24 * 3600
+"""How far the clock of a sender may be ahead of ours. The high half of a sequence's identifier is a
+time with Windows and Merq; the documents let it be anything."""
+
+SEQUENCE_IDLE_S: Final = 90 * 24 * 3600
+"""A sequence is forgotten when this queue manager was up for so long and nothing of it came."""
 
 ENDED_MAX: Final = 100_000
 """Earlier sequences of which it is remembered how far they came."""
 
+_NO_SEQUENCE: Final = ((1 << 64) - 1, (1 << 32) - 1)
+"""A place behind which there is none."""
 _KEYS_MAX: Final = 4096
 _SEQUENCE_1: Final = struct.Struct("<16sQIIH")
 _SEQUENCE: Final = struct.Struct("<16sQIII16sH")
-_ENTRY: Final = struct.Struct("<QI")
-_ORDINAL: Final = struct.Struct("<II")
-_LENGTH: Final = struct.Struct("<H")
-_NAME_AT: Final = 64
 
 
 class Origin(NamedTuple):
-    """Where the messages of a sequence came from, and where its acknowledgments go.
+    """The other end of the session through which the messages of a sequence came.
 
     Attributes:
-        address: Of the sender, for messages with direct names; else empty.
-        remote: The GUID of the session's other end.
+        address: Where it is; empty if an older log does not say.
+        remote: Its GUID.
     """
 
     address: str
@@ -55,6 +68,11 @@ class SequenceKey(NamedTuple):
 
     source: bytes
     name: str
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the name is a direct one, so that the sender is at the other end itself."""
+        return self.name.startswith(f"{DIRECT}:")
 
 
 class Incoming:
@@ -72,30 +90,49 @@ class Incoming:
         stale_origin: The same for what is stale.
         rejects: [MS-MQQB] 3.1.1.3.1: TxMessageRejectCount, messages that were not accepted since
             the last that was.
+        dropped: Messages that were not accepted, and of which their sender was told nothing, since
+            the start: they were of a sequence that cannot be the next.
         last_access: When the last one came, in seconds since 1970.
+        is_kept: It is one of `Sequences`, and survives; not what was only rejected.
+        is_proven: More than one message of it was accepted, or it is from before the start.
+        queue: The number of the queue where its messages go, 0 before the first since the start.
+        told_place: What the last OrderAck said.
+        told_at: When that was, by the exchange's clock; None before the first message.
     """
 
     __slots__ = (
+        "dropped",
+        "is_kept",
+        "is_proven",
         "key",
         "last_access",
         "number",
         "origin",
+        "queue",
         "rejects",
         "sequence_id",
         "settled",
         "stale",
         "stale_origin",
+        "told_at",
+        "told_place",
     )
 
-    def __init__(self, key: SequenceKey) -> None:
+    def __init__(self, key: SequenceKey, origin: Origin | None = None) -> None:
         self.key = key
         self.sequence_id = 0
         self.number = 0
         self.settled = (0, 0)
         self.stale = (0, 0)
-        self.origin = self.stale_origin = Origin("", key.source)
+        self.origin = self.stale_origin = origin or Origin("", key.source)
         self.rejects = 0
+        self.dropped = 0
         self.last_access = 0
+        self.is_kept = False
+        self.is_proven = False
+        self.queue = 0
+        self.told_place = (0, 0)
+        self.told_at: float | None = None
 
     def accepts(self, sequence_id: int, number: int, previous: int) -> bool:
         """[MS-MQQB] 3.1.5.8.6: whether a message is the next one, after gaps that are allowed."""
@@ -103,16 +140,58 @@ class Incoming:
             return number > self.number and previous <= self.number
         return sequence_id > self.sequence_id and previous == 0
 
+    def is_from(self, origin: Origin) -> bool:
+        """Whether a peer can be the one that opened the sequence."""
+        return origin == self.origin or not self.origin.address
 
-class Sequences:
-    """All sequences that come here."""
+    def untold(self) -> int:
+        """How many messages of the current sequence its sender was not told of."""
+        sequence_id, number = self.settled
+        return number - (self.told_place[1] if self.told_place[0] == sequence_id else 0)
 
-    __slots__ = ("_by_key", "_ended", "_names")
+
+class _Network:
+    """The sequences that came from one network, the idlest first: those of one message apart."""
+
+    __slots__ = ("new", "proven")
 
     def __init__(self) -> None:
-        self._by_key: dict[SequenceKey, Incoming] = {}
+        self.new: OrderedDict[Incoming, None] = OrderedDict()
+        self.proven: OrderedDict[Incoming, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.new) + len(self.proven)
+
+    def table(self, incoming: Incoming) -> OrderedDict[Incoming, None]:
+        return self.proven if incoming.is_proven else self.new
+
+    def idlest(self, is_wanted: Callable[[Incoming], bool]) -> Incoming:
+        """The one to be forgotten: of those that sent one message, if any did; rather unwanted."""
+        table = self.new or self.proven
+        for each in islice(table, IDLE_LOOKS_MAX):
+            if not is_wanted(each):
+                return each
+        return next(iter(table))
+
+
+class Sequences:
+    """All sequences that come here.
+
+    A sender has one for each name that it sends to. Anybody may claim to be that sender, so what
+    comes from another peer under another identifier is kept beside it: it neither ends the sequence
+    nor makes it stale. What has the sequence's own identifier belongs to it wherever it comes from,
+    for a sender may move.
+    """
+
+    __slots__ = ("_by_key", "_by_network", "_count", "_ended", "_names", "_rejected")
+
+    def __init__(self) -> None:
+        self._by_key: dict[SequenceKey, list[Incoming]] = {}
+        self._by_network: dict[str, _Network] = {}
+        self._rejected: OrderedDict[SequenceKey, Incoming] = OrderedDict()
         self._ended: OrderedDict[tuple[SequenceKey, int], tuple[int, Origin]] = OrderedDict()
         self._names: dict[tuple[int, bytes], str] = {}
+        self._count = 0
 
     def key_of(self, source: bytes, kind: int, name: bytes) -> SequenceKey:
         """The key for a sender and a name as it lies in the packet."""
@@ -121,21 +200,138 @@ class Sequences:
             if len(self._names) >= _KEYS_MAX:
                 self._names.clear()
             folded = name.hex()
-            if kind == 7:
+            if kind == DIRECT:
                 folded = name.decode("utf-16-le", "surrogatepass").lower()
             self._names[kind, name] = folded = f"{kind}:{folded}"
         return SequenceKey(source, folded)
 
     def find(self, key: SequenceKey) -> Incoming | None:
-        """How far a sequence is, if anything of it ever came."""
-        return self._by_key.get(key)
+        """The sequence of a sender to a name of which something came last, if any is kept."""
+        found = self._by_key.get(key)
+        return None if found is None else max(found, key=lambda each: each.last_access)
 
-    def get(self, key: SequenceKey) -> Incoming:
-        """How far a sequence is; it is known from now on."""
+    def match(self, key: SequenceKey, sequence_id: int, origin: Origin, now: int) -> Incoming:
+        """The sequence by which a message is judged; a new one is not kept before `keep`."""
         found = self._by_key.get(key)
         if found is None:
-            found = self._by_key[key] = Incoming(key)
-        return found
+            rejected = self._rejected.get(key)
+            if rejected is not None and (
+                rejected.sequence_id == sequence_id or rejected.is_from(origin)
+            ):
+                return rejected
+            return self._new(key, sequence_id, origin, 0)
+        mine = None
+        for each in found:
+            if each.sequence_id == sequence_id:
+                return each
+            if each.is_from(origin):
+                mine = each
+        if mine is not None:
+            if sequence_id > mine.sequence_id and (key, sequence_id) in self._ended:
+                return self._new(key, sequence_id, origin, mine.sequence_id)
+            return mine
+        # A peer that did not send for this sender before: it goes on where all the others are, for
+        # its folder may have been restored elsewhere. A time to come is nobody's measure.
+        known = (each.sequence_id for each in found if each.sequence_id >> 32 <= now)
+        fresh = self._new(key, sequence_id, origin, max(known, default=0))
+        if sequence_id >> 32 > now + FUTURE_S:
+            fresh.sequence_id, fresh.number = _NO_SEQUENCE
+        return fresh
+
+    def _new(self, key: SequenceKey, sequence_id: int, origin: Origin, floor: int) -> Incoming:
+        """A sequence that has to be above `floor`; one that came before goes on from there."""
+        fresh = Incoming(key, origin)
+        fresh.sequence_id = floor
+        known = self._ended.get((key, sequence_id))
+        if known is not None and sequence_id > floor:
+            fresh.sequence_id, fresh.number = sequence_id, known[0]
+        return fresh
+
+    def came(self, incoming: Incoming, origin: Origin, now: int) -> None:
+        """Something of a sequence came from there."""
+        if not incoming.is_kept:
+            incoming.origin, incoming.last_access = origin, now
+            return
+        if origin != incoming.origin:
+            self._leave_network(incoming)
+            incoming.origin = origin
+            self._join_network(incoming)
+        elif now != incoming.last_access:
+            network = self._by_network[peer_network(origin.address)]
+            network.table(incoming).move_to_end(incoming)
+        incoming.last_access = now
+
+    def proven(self, incoming: Incoming) -> None:
+        """Another message of a sequence that is kept was accepted."""
+        self._leave_network(incoming)
+        incoming.is_proven = True
+        self._join_network(incoming)
+
+    def reject(self, incoming: Incoming) -> None:
+        """A message of a sequence that is not kept was rejected: it is known for a while."""
+        self._rejected[incoming.key] = incoming
+        self._rejected.move_to_end(incoming.key)
+        if len(self._rejected) > REJECTIONS_MAX:
+            self._rejected.popitem(last=False)
+
+    def keep(self, incoming: Incoming, is_wanted: Callable[[Incoming], bool]) -> list[Incoming]:
+        """A sequence is kept from now on; gives those that are forgotten for it.
+
+        Those that `is_wanted` says have messages in a queue go last.
+        """
+        gone: list[Incoming] = []
+        others = self._by_key.get(incoming.key, [])
+        gone += [each for each in others if each.is_from(incoming.origin)]
+        if not gone and len(others) >= PEERS_PER_SENDER_MAX:
+            idlest = min(others, key=lambda each: each.last_access)
+            is_idle = incoming.last_access - idlest.last_access > PEER_IDLE_S
+            gone.append(idlest if is_idle else others[-1])
+        network = self._by_network.get(peer_network(incoming.origin.address))
+        if not gone and network is not None and len(network) >= SEQUENCES_PER_NETWORK_MAX:
+            gone.append(network.idlest(is_wanted))
+        elif not gone and self._count >= SEQUENCES_MAX:
+            gone.append(max(self._by_network.values(), key=len).idlest(is_wanted))
+        for each in gone:
+            self.forget(each)
+        self.restore(incoming)
+        return gone
+
+    def restore(self, incoming: Incoming) -> None:
+        """A sequence is kept, whatever the limits are: it was before."""
+        self._rejected.pop(incoming.key, None)
+        self._by_key.setdefault(incoming.key, []).append(incoming)
+        self._count += 1
+        incoming.is_kept = True
+        self._join_network(incoming)
+
+    def forget(self, incoming: Incoming) -> None:
+        """A sequence is not kept any more; how far it came is remembered for a while."""
+        others = self._by_key[incoming.key]
+        others.remove(incoming)
+        if not others:
+            del self._by_key[incoming.key]
+        self._count -= 1
+        incoming.is_kept = False
+        self._leave_network(incoming)
+        self.ended(incoming)
+
+    def _join_network(self, incoming: Incoming) -> None:
+        name = peer_network(incoming.origin.address)
+        network = self._by_network.get(name)
+        if network is None:
+            network = self._by_network[name] = _Network()
+        network.table(incoming)[incoming] = None
+
+    def _leave_network(self, incoming: Incoming) -> None:
+        name = peer_network(incoming.origin.address)
+        network = self._by_network[name]
+        del network.table(incoming)[incoming]
+        if not len(network):
+            del self._by_network[name]
+
+    def idle_since(self, time: int) -> list[Incoming]:
+        """Sequences of which nothing came since then."""
+        return [each for each in self.all() if each.last_access < time]
 
     def ended(self, incoming: Incoming) -> None:
         """Another sequence follows the one that was; it is remembered how far that came."""
@@ -152,49 +348,51 @@ class Sequences:
 
     def origin_of(self, key: SequenceKey, sequence_id: int) -> Origin:
         """Where a sequence came from; by the identifier of its sender if that is not known."""
-        incoming = self._by_key.get(key)
-        if incoming is not None and incoming.sequence_id == sequence_id:
-            return incoming.origin
+        kept: Sequence[Incoming] = self._by_key.get(key, ())
+        for each in kept:
+            if each.sequence_id == sequence_id:
+                return each.origin
+        rejected = self._rejected.get(key)
+        if rejected is not None and rejected.sequence_id == sequence_id:
+            return rejected.origin
         known = self._ended.get((key, sequence_id))
         return Origin("", key.source) if known is None else known[1]
 
     def __len__(self) -> int:
-        return len(self._by_key)
+        return self._count
 
     def all(self) -> list[Incoming]:
-        """All of them."""
-        return list(self._by_key.values())
+        """All of them, those of one network in the order in which they were idle longest."""
+        tables = [each for one in self._by_network.values() for each in (one.new, one.proven)]
+        return [incoming for table in tables for incoming in table]
 
-    def learn(self, key: SequenceKey, sequence_id: int, number: int) -> None:
-        """A message was accepted, as the log says."""
-        found = self.get(key)
-        if (sequence_id, number) > (found.sequence_id, found.number):
-            if sequence_id != found.sequence_id:
-                self.ended(found)
-            found.sequence_id, found.number = sequence_id, number
-            found.settled = (sequence_id, number)
+    def learn(self, key: SequenceKey, place: tuple[int, int], origin: Origin) -> Incoming | None:
+        """A message was accepted, as the log says; (0, 0): the sequence was forgotten.
 
-
-def identity_of(packet: bytes | memoryview) -> int:
-    """By what a message is known when it comes again: its ordinal, and where it goes.
-
-    A sender may give copies of one message the same ordinal, and they may well be for queues of the
-    same computer, or pass through it.
-    """
-    ordinal, flags = _ORDINAL.unpack_from(packet, 56)
-    size = 20
-    if flags >> 10 & 7 == DIRECT:
-        size = 2 + _LENGTH.unpack_from(packet, _NAME_AT)[0]
-    elif flags >> 10 & 7 == PRIVATE_ON_DESTINATION:
-        size = 4
-    elif flags >> 10 & 7 == PUBLIC:
-        size = 16
-    name = bytes(packet[32:48]) + bytes(packet[_NAME_AT : _NAME_AT + size])
-    return int(zlib.crc32(name) << 32 | ordinal)
+        Gives the sequence, unless more is known of it already or it is gone.
+        """
+        others = self._by_key.get(key, [])
+        found = next((each for each in others if each.sequence_id == place[0]), None)
+        if found is None:
+            found = next((each for each in others if each.is_from(origin)), None)
+        if place == (0, 0):
+            if found is not None:
+                self.forget(found)
+            return None
+        if found is None:
+            found = Incoming(key, origin)
+            found.is_proven = True
+            self.restore(found)
+        elif place < (found.sequence_id, found.number):
+            return None
+        elif place[0] != found.sequence_id:
+            self.ended(found)
+        found.sequence_id, found.number = found.settled = place
+        return found
 
 
 def pack_sequence(incoming: Incoming, sequence_id: int, number: int) -> bytes:
-    """A sequence as the log keeps it."""
+    """A sequence as the log keeps it; (0, 0) is one that was forgotten."""
     address = incoming.origin.address.encode("ascii", "replace")
     head = _SEQUENCE.pack(
         incoming.key.source,
@@ -219,86 +417,8 @@ def unpack_sequence(data: bytes, sequences: Sequences, *, counts_rejects: bool =
         rejects, remote = 0, source
     at = form.size
     name = data[at + size :].decode("utf-8", "surrogatepass")
-    key = SequenceKey(source, name)
-    sequences.learn(key, sequence_id, number)
-    found = sequences.get(key)
-    found.origin = Origin(data[at : at + size].decode("ascii"), remote)
-    found.last_access = last_access
-    found.rejects = rejects
-
-
-class Recent:
-    """[MS-MQQB] 3.1.1.3: the MessageIDHistoryTable, by queue manager.
-
-    Attributes:
-        size: How many identifiers are remembered of each.
-        lifetime_s: For how long.
-    """
-
-    __slots__ = ("_by_source", "lifetime_s", "size")
-
-    def __init__(self, size: int = HISTORY_SIZE, lifetime_s: int = HISTORY_LIFETIME_S) -> None:
-        self.size = size
-        self.lifetime_s = lifetime_s
-        self._by_source: OrderedDict[bytes, OrderedDict[int, int]] = OrderedDict()
-
-    def seen(self, source: bytes, identity: int, now: int) -> bool:
-        """[MS-MQQB] 3.1.5.8.1: whether a message was here before; if so, that is renewed."""
-        known = self._by_source.get(source)
-        if known is None or identity not in known:
-            return False
-        known[identity] = now
-        known.move_to_end(identity)
-        return True
-
-    def add(self, source: bytes, identity: int, now: int) -> None:
-        """[MS-MQQB] 3.1.5.8.2: a message came; the oldest is forgotten if there is no room."""
-        known = self._by_source.get(source)
-        if known is None:
-            known = self._by_source[source] = OrderedDict()
-            if len(self._by_source) > HISTORY_SOURCES_MAX:
-                self._by_source.popitem(last=False)
-        else:
-            self._by_source.move_to_end(source)
-        known[identity] = now
-        known.move_to_end(identity)
-        while len(known) > self.size:
-            known.popitem(last=False)
-
-    def remove(self, source: bytes, identity: int) -> None:
-        """A message did not come to stay."""
-        known = self._by_source.get(source)
-        if known is not None:
-            known.pop(identity, None)
-
-    def forget(self, now: int) -> None:
-        """[MS-MQQB] 3.1.6.7: what is too old goes."""
-        oldest = now - self.lifetime_s
-        for source in list(self._by_source):
-            known = self._by_source[source]
-            while known and next(iter(known.values())) < oldest:
-                known.popitem(last=False)
-            if not known:
-                del self._by_source[source]
-
-    def renew(self, now: int) -> None:
-        """Time in which nothing could come does not count: who was not heard sends again now."""
-        for known in self._by_source.values():
-            for identity in known:
-                known[identity] = now
-
-    def __len__(self) -> int:
-        return sum(map(len, self._by_source.values()))
-
-    def pack(self) -> list[bytes]:
-        """Each queue manager's identifiers with their times."""
-        return [
-            source + b"".join([_ENTRY.pack(*each) for each in known.items()])
-            for source, known in self._by_source.items()
-        ]
-
-    def unpack(self, data: bytes) -> None:
-        """Takes one piece that `pack` made."""
-        source = data[:16]
-        for identity, time in _ENTRY.iter_unpack(data[16:]):
-            self.add(source, identity, time)
+    origin = Origin(data[at : at + size].decode("ascii"), remote)
+    found = sequences.learn(SequenceKey(source, name), (sequence_id, number), origin)
+    if found is not None:
+        sequences.came(found, origin, last_access)
+        found.rejects = rejects

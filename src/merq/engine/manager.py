@@ -104,6 +104,7 @@ class QueueManager:
         self.state.recent.renew(self.state.now)
         self.departures.start()
         self.administration.start(new_guid)
+        notices.find_order_queues(self.state)
 
     # Queues.
 
@@ -407,6 +408,8 @@ class QueueManager:
         if free_disk_bytes is not None:
             reserve = limits.disk_reserve_bytes * (2 if state.low_on_disk else 1)
             state.low_on_disk = free_disk_bytes < reserve
+            reserve = limits.network_reserve_bytes * (2 if state.network_low_on_disk else 1)
+            state.network_low_on_disk = free_disk_bytes < reserve
         most = limits.memory_bytes * 4 // 5 if state.low_on_memory else limits.memory_bytes
         state.low_on_memory = state.memory_bytes > most
 
@@ -426,6 +429,7 @@ class QueueManager:
         if now - state.now > SKIPPED_S:
             # The computer slept, or its clock was put forward: nothing could come meanwhile.
             state.recent.renew(now)
+            self.arrivals.skipped(now - state.now)
         state.now = now
         due = state.expiries.next()
         while due is not None and due < now:

@@ -14,7 +14,7 @@ from uuid import UUID
 from merq.engine import outgoing, records
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveManyStep, RemoveStep
 from merq.engine.holdings import MEMORY
-from merq.engine.incoming import Incoming, Origin
+from merq.engine.incoming import Incoming, Origin, SequenceKey
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
 from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue
@@ -29,8 +29,9 @@ from merq.model.names import (
     parse_direct_name,
     parse_path_name,
 )
+from merq.model.peer_networks import peer_network
 from merq.model.queue import QueueKind
-from merq.wire.build import Destination, Outline, build_packet
+from merq.wire.build import Destination, Outline, build_packet, without_time_to_reach
 from merq.wire.queue_names import identified_queue
 from merq.wire.queues import DIRECT
 from merq.wire.view import MessageView
@@ -55,6 +56,9 @@ ADMINISTRATION_CLASSES: Final = frozenset(MessageClass) - {
     MessageClass.MQMSG_CLASS_ORDER_ACK,
 }
 """[MS-MQMQ] 2.2.18.1.6: what an administration acknowledgment can say."""
+
+_ABOUT_MESSAGES: Final = ADMINISTRATION_CLASSES | {MessageClass.MQMSG_CLASS_REPORT}
+"""Classes of messages that another message caused, whose identifier they have as correlation."""
 
 _ABOUT_RECEIVING: Final = 0x4000
 """[MS-MQMQ] 2.2.18.1.6: set in the classes of acknowledgments that are not about arrival."""
@@ -308,10 +312,28 @@ ORDER_QUEUE_NUMBER: Final = 4
 
 ORDER_ACK_LABEL: Final = "QM Ordering Ack"
 
-SENDERS_PER_ADDRESS_MAX: Final = 8
-"""Senders at one address whose acknowledgments wait apart; whoever connects under ever new
+SENDERS_PER_NETWORK_MAX: Final = 8
+"""Senders in one network whose acknowledgments wait apart; whoever connects under ever new
 identifiers would make ever new queues."""
 
+ORDER_QUEUES_PER_NETWORK_MAX: Final = 256
+"""Outgoing queues for acknowledgments to one network, those that its addresses share included;
+beyond it none are kept for it: what is not acknowledged is sent again."""
+
+ORDER_QUEUES_MAX: Final = outgoing.OUTGOING_MAX // 10
+"""The same in all: the rest is for applications."""
+
+ACKS_WAITING_MAX: Final = 5_000
+"""With so many acknowledgments waiting for a peer it is told no more how far it is, and its session
+is closed instead of rejecting another transactional message of its own: it comes again."""
+
+NAMES_REMEMBERED_MAX: Final = 1_024
+"""Direct names in packets of which it is remembered what they mean."""
+
+NAME_REMEMBERED_MAX: Final = 256
+"""Characters of the longest of them."""
+
+_NOBODY: Final = bytes(16)
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
 
@@ -320,9 +342,11 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
     """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own."""
     if is_acknowledgment(view):
         return
-    name = _name_of(view, view.admin_queue_type, view.admin_queue)
+    name = name_of_admin_queue(view)
     if name is None or (reason in INSECURE and not state.sends_insecure_nacks):
         return
+    if _is_passing(state, view) and not state.may_call(name):
+        return  # of others it was asked when they came, and their packet says so
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.closing or target.properties.transactional:
         return
@@ -343,6 +367,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
             message_class=reason,
             correlation_id=view.message_id,
             recoverable=view.delivery_mode == 1,
+            time_to_reach_queue=state.acknowledgment_lifetime_s,
             label=view.label,
             body=view.body if brings_body else b"",
             body_type=view.body_type if brings_body else 0,
@@ -352,14 +377,29 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         put(state, change, target, MessageView(packet))
 
 
+def for_asker(packet: bytes, source: bytes, lifetime: bytes) -> bytes:
+    """A packet as it is transmitted: [MS-MQQB] 3.1.7.15, TimeToReachQueue of acknowledgments.
+
+    How long one waits here does not concern the other side, whose clock may show anything.
+
+    Args:
+        packet: Any message that leaves.
+        source: This queue manager.
+        lifetime: What acknowledgments that wait have as their time, as the packet has it.
+    """
+    if packet[12:16] != lifetime or asked_by(packet, source) is None:
+        return packet
+    return without_time_to_reach(packet)
+
+
 def asked_by(packet: bytes, source: bytes) -> UUID | None:
-    """The queue manager whose message one of our administration acknowledgments is about.
+    """The queue manager whose message one of our acknowledgments or reports is about.
 
     None if the packet is something else.
     """
     view = MessageView(packet)
     is_ours = packet[16:32] == source and not view.transactional
-    if not is_ours or view.message_class not in ADMINISTRATION_CLASSES:
+    if not is_ours or view.message_class not in _ABOUT_MESSAGES:
         return None
     return UUID(bytes_le=view.correlation_id[:16])
 
@@ -373,12 +413,18 @@ def _response(view: MessageView) -> Destination:
 
 
 def finally_told(
-    state: State, change: Change, view: MessageView, reason: int, *, is_rejected: bool = False
+    state: State,
+    change: Change,
+    view: MessageView,
+    reason: int,
+    *,
+    is_rejected: bool = False,
+    origin: Origin | None = None,
 ) -> None:
     """[MS-MQQB] 3.1.7.2.2: a transactional message's sender learns what became of it in the end.
 
     Who rejects it says so whatever was asked for; of a message that leaves its queue is told if its
-    sender waits for that.
+    sender waits for that. Without an `origin` it goes to where its sequence came from.
     """
     if not view.transactional or view.packet[16:32] == state.source:
         return
@@ -395,8 +441,9 @@ def finally_told(
         source,
         view.message_ordinal,
     )
-    origin = state.sequences.origin_of(key, view.tx_sequence_id)
-    _tell_sender(state, change, origin, body, reason)
+    if origin is None:
+        origin = state.sequences.origin_of(key, view.tx_sequence_id)
+    _tell_sender(state, change, key, origin, body, reason)
 
 
 def order_told(state: State, change: Change, incoming: Incoming) -> None:
@@ -408,27 +455,27 @@ def order_told(state: State, change: Change, incoming: Incoming) -> None:
     for (sequence_id, number), origin in places:
         if number:
             body = _ORDER_ACK.pack(sequence_id, number, number - 1)
-            _tell_sender(state, change, origin, body, MessageClass.MQMSG_CLASS_ORDER_ACK)
+            _tell_sender(
+                state, change, incoming.key, origin, body, MessageClass.MQMSG_CLASS_ORDER_ACK
+            )
     incoming.stale = (0, 0)
 
 
-def _tell_sender(state: State, change: Change, origin: Origin, body: bytes, reason: int) -> None:
-    """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue.
-
-    One that names an address waits by that and by the identifier of the session, for several may
-    be behind one address, and anybody may claim an identifier.
-    """
-    address, remote = origin
-    name: FormatName = PrivateName(computer=UUID(bytes_le=remote), number=ORDER_QUEUE_NUMBER)
-    destination = name
-    if address and address not in state.aliases:
-        # Otherwise it is a neighbour on this computer, which its session leads to.
-        destination = order_queue_at(address)
-        name = _own_order_queue(state, address, UUID(bytes_le=remote))
+def _tell_sender(
+    state: State, change: Change, key: SequenceKey, origin: Origin, body: bytes, reason: int
+) -> None:
+    """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue."""
+    if key.source == state.source:
+        return  # somebody says that this queue manager was the sender
+    destination, name = _order_queue_of(state, key, origin)
+    if not _may_wait(state, name, origin.address):
+        return
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.transfer is None:
-        return  # somebody says that this queue manager was the sender
+        return
     is_order_ack = reason == MessageClass.MQMSG_CLASS_ORDER_ACK
+    if is_order_ack and target.positions.count >= ACKS_WAITING_MAX:
+        return  # who sends again is told again
     packet = build_packet(
         Outline(
             source_queue_manager=state.source,
@@ -445,17 +492,83 @@ def _tell_sender(state: State, change: Change, origin: Origin, body: bytes, reas
     put(state, change, target, MessageView(packet))
 
 
+def _order_queue_of(
+    state: State, key: SequenceKey, origin: Origin
+) -> tuple[FormatName, FormatName]:
+    """[MS-MQQB] 3.1.7.17: the order queue of a sender, and the outgoing queue that leads there.
+
+    Acknowledgments go back through the session that the messages came through. With a direct name
+    that is the sender's own, and they wait by its address and the session's identifier, for several
+    may be behind one address, and anybody may claim an identifier. With others it may be a router:
+    only who is known, or has the session, has an outgoing queue of its own.
+    """
+    address, remote = origin
+    hop = PrivateName(computer=UUID(bytes_le=remote), number=ORDER_QUEUE_NUMBER)
+    # Who is on this computer, or where nobody knows, is found by its session.
+    has_address = address and address not in state.aliases
+    if key.is_direct:
+        if has_address:
+            return order_queue_at(address), _own_order_queue(state, address, hop.computer)
+        return hop, hop
+    sender = PrivateName(computer=UUID(bytes_le=key.source), number=ORDER_QUEUE_NUMBER)
+    if key.source == remote or key.source in state.known_managers:
+        return sender, sender
+    return sender, _own_order_queue(state, address, hop.computer) if has_address else hop
+
+
+def can_be_told(state: State, key: SequenceKey, origin: Origin) -> bool:
+    """Whether there is room for an acknowledgment to who sent a message that is rejected."""
+    _, name = _order_queue_of(state, key, origin)
+    found = state.find_outgoing(str(name))
+    return found is None or found.positions.count < ACKS_WAITING_MAX
+
+
 def _own_order_queue(state: State, address: str, remote: UUID) -> DirectName:
     """The queue for one sender at an address; beyond a number of them, all share one."""
     name = order_queue_at(address, remote)
-    text = str(name)
-    if state.find_outgoing(text) is not None or state.coming(text) is not None:
-        return name
     shared = order_queue_at(address)
-    start = f"{shared};".lower()
-    names = (each.properties.path_name.lower() for each in state.queues.values())
-    count = sum(each.startswith(start) for each in names)
-    return name if count < SENDERS_PER_ADDRESS_MAX else shared
+    known = _order_queues(state, address)
+    if str(name).lower() in known:
+        return name
+    owned = sum(";" in each for each in known)
+    return name if owned < SENDERS_PER_NETWORK_MAX else shared
+
+
+def _may_wait(state: State, name: FormatName, address: str) -> bool:
+    """Whether acknowledgments may wait in a queue, which is made if there is none.
+
+    For those whom the settings know there always is one; of one network there are only so many.
+    """
+    if isinstance(name, PrivateName) and name.computer.bytes_le in state.known_managers:
+        return True
+    known, text = _order_queues(state, address), str(name).lower()
+    if text in known:
+        return True
+    if address and len(known) >= ORDER_QUEUES_PER_NETWORK_MAX:
+        return False
+    if sum(map(len, state.order_queues.values())) >= ORDER_QUEUES_MAX:
+        return False
+    state.order_queues.setdefault(peer_network(address), set()).add(text)
+    return True
+
+
+def _order_queues(state: State, address: str) -> set[str]:
+    """The outgoing queues in which acknowledgments to a network wait, by their names."""
+    known = state.order_queues.get(peer_network(address))
+    if known is None:
+        return set()
+    if len(known) >= SENDERS_PER_NETWORK_MAX:
+        known.difference_update([each for each in known if not state.is_destination(each)])
+    return known
+
+
+def find_order_queues(state: State) -> None:
+    """Which outgoing queues from before the start are for acknowledgments, and to which network."""
+    for queue in state.queues.values():
+        name = queue.properties.path_name.lower()
+        host, found, _ = name.removeprefix("direct=tcp:").partition("\\private$\\order_queue$")
+        if queue.is_outgoing and found:
+            state.order_queues.setdefault(peer_network(host), set()).add(name)
 
 
 @lru_cache(maxsize=1024)
@@ -466,6 +579,12 @@ def order_queue_at(address: str, remote: UUID | None = None) -> DirectName:
     """
     part = "" if remote is None else f";{remote.hex}"
     return parse_direct_name(f"TCP:{address}\\private$\\order_queue${part}")
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
+def _direct_name(text: str) -> DirectName:
+    """A direct name as packets have it: names come again and again, and take long to read."""
+    return parse_direct_name(text)
 
 
 def _destination(name: FormatName) -> Destination:
@@ -481,11 +600,26 @@ def name_of_destination(view: MessageView) -> FormatName | None:
     return _name_of(view, view.destination_type, view.destination)
 
 
+def name_of_admin_queue(view: MessageView) -> FormatName | None:
+    """The queue that a message wants to be told of its fate; None if none that can be read."""
+    return _name_of(view, view.admin_queue_type, view.admin_queue)
+
+
+def _is_passing(state: State, view: MessageView) -> bool:
+    """Whether a message is neither of this queue manager nor for it."""
+    packet = view.packet
+    return packet[16:32] != state.source and packet[32:48] not in (state.source, _NOBODY)
+
+
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
     """[MS-MQQB] 3.1.7.15: the name that stands in a packet in one of these forms."""
-    if kind == DIRECT:
-        try:
-            return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
-        except NameSyntaxError:
-            return None
-    return identified_queue(view, kind, data)
+    return read_direct_name(data) if kind == DIRECT else identified_queue(view, kind, data)
+
+
+def read_direct_name(data: bytes) -> DirectName | None:
+    """A direct name as it lies in a packet; None if it is none."""
+    text = data.decode("utf-16-le", "surrogatepass")
+    try:
+        return _direct_name(text) if len(text) <= NAME_REMEMBERED_MAX else parse_direct_name(text)
+    except NameSyntaxError:
+        return None

@@ -11,14 +11,12 @@ from merq.engine.positions import NEVER
 from merq.engine.runs import Positions
 from merq.engine.transfer import Transfer
 from merq.model.names import PathName, parse_path_name
-from merq.model.queue import UNLIMITED, OutgoingState, QueueKind, QueueProperties
+from merq.model.queue import KILOBYTE, UNLIMITED, OutgoingState, QueueKind, QueueProperties
 
 if TYPE_CHECKING:
     from merq.engine.claims import Claim
     from merq.engine.opening import Descriptor
     from merq.engine.reading import WaitingRead
-
-KILOBYTE: Final = 1024
 
 _TIMES: Final = struct.Struct("<II")
 _U32: Final = struct.Struct("<I")

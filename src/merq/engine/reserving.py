@@ -27,6 +27,7 @@ from merq.engine.runs import SEQUENCE_MASK
 from merq.engine.state import State
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.length_limits import GROUP_NAME_MAX
 from merq.model.reservations import ClaimReport, RangeReport
 
 RANGE_MESSAGES_MAX: Final = 8_192
@@ -38,9 +39,6 @@ RANGES_MAX: Final = 10_000
 
 GROUPS_MAX: Final = 1_000
 """Groups that one queue knows."""
-
-GROUP_NAME_MAX: Final = 255
-"""Characters of a group's name."""
 
 
 class Reservations:

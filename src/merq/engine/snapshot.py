@@ -206,6 +206,7 @@ def _restore_messages(state: State, queue: Queue, columns: Columns) -> None:
     queue.positions.load(columns)
     queue.by_message_id.load(columns.keys, columns.ids)
     state.taken_bytes += queue.positions.total_bytes
+    state.network_came(columns.keys, columns.sizes)
     state.keep_all(columns.locations, columns.sizes)
     if queue.properties.kind is not QueueKind.STAGE:
         state.expiries.load(queue.number, columns.expiries, columns.ids, NEVER)

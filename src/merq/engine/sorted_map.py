@@ -111,6 +111,15 @@ class SortedMap:
             return None
         return run.values[row]
 
+    def has_between(self, first: int, end: int) -> bool:
+        """Whether there is a key from `first` on that is below `end`."""
+        index = max(bisect_right(self._floors, first) - 1, 0)
+        for run in self._runs[index : index + 2]:
+            row = bisect_left(run.keys, first, run.start)
+            if row < len(run.keys):
+                return run.keys[row] < end
+        return False
+
     def remove(self, key: int, value: int) -> bool:
         """Takes a key out if this is its value; False if it is not."""
         if not self._runs:

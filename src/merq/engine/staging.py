@@ -28,6 +28,7 @@ from merq.engine.state import State
 from merq.engine.templates import Rows, Stamp, checked_rows, made_packets
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
+from merq.model.length_limits import STAGES_AT_ONCE_MAX, WRITER_NAME_MAX
 from merq.model.queue import QueueKind, QueueProperties
 from merq.model.reservations import StageReport
 from merq.model.row_batch import RowBatch
@@ -40,14 +41,11 @@ from merq.wire.build import (
 )
 from merq.wire.view import MessageView
 
-STAGES_MAX: Final = 10_000
+STAGES_MAX: Final = STAGES_AT_ONCE_MAX
 """Stages at the same time."""
 
 SWEEP_S: Final = 60
 """How often it is looked whether something has waited for too long."""
-
-WRITER_NAME_MAX: Final = 255
-"""Characters of a writer's name, and of a part's."""
 
 _U32: Final = struct.Struct("<I")
 _IDENTIFIER_MASK: Final = (1 << 20) - 1

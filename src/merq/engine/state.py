@@ -70,6 +70,7 @@ class State(Holdings):
         self.effects: list[Effect] = []
         self._pending: deque[Change] = deque()
         self._coming: dict[int, _Coming] = {}
+        self._coming_names: dict[str, _Coming] = {}
         self._durable = 0
         self.unpurged: list[tuple[Queue, int]] = []
 
@@ -110,6 +111,7 @@ class State(Holdings):
         if coming is None:
             queue = self.queues.get(properties.number) or made or Queue(properties)
             coming = self._coming[properties.number] = _Coming(queue)
+            self._coming_names[queue.properties.path_name.lower()] = coming
         coming.changes += 1
         change.entries.append(records.define_queue(properties.to_bytes()))
         change.steps.append(DefineStep(coming.queue, properties))
@@ -125,10 +127,12 @@ class State(Holdings):
 
     def coming(self, name: str) -> Queue | None:
         """The queue of this path name or destination that is being made."""
-        for each in self._coming.values():
-            if each.queue.properties.path_name.lower() == name.lower():
-                return each.queue
-        return None
+        found = self._coming_names.get(name.lower())
+        return None if found is None else found.queue
+
+    def is_destination(self, name: str) -> bool:
+        """Whether there is an outgoing queue of this name, or one is being made."""
+        return self.find_outgoing(name) is not None or self.coming(name) is not None
 
     def coming_parts(self, owner: Queue) -> list[Queue]:
         """The subqueues of a queue that are being made."""
@@ -143,6 +147,9 @@ class State(Holdings):
         coming.changes -= 1
         if not coming.changes:
             del self._coming[number]
+            name = coming.queue.properties.path_name.lower()
+            if self._coming_names.get(name) is coming:
+                del self._coming_names[name]
 
     def written(self, change: Change, positions: tuple[int, ...], end: int) -> None:
         """The store has taken the change's entries; it is not durable yet."""
@@ -221,6 +228,11 @@ class State(Holdings):
             case ArriveStep():
                 for incoming, before in step.sequences.items():
                     incoming.sequence_id, incoming.number = before
+                # What follows counts as known only as far as it was before.
+                for incoming in step.opened:
+                    self.sequences.forget(incoming)
+                for incoming in step.forgotten:
+                    self.sequences.restore(incoming)
                 for source, identity in step.messages:
                     self.recent.remove(source, identity)
             case TransferStep():
@@ -396,8 +408,7 @@ class State(Holdings):
             case ResolveStep():
                 self.transactions.pop(step.transaction.number, None)
             case ArriveStep():
-                for incoming in step.sequences:
-                    incoming.settled = incoming.sequence_id, incoming.number
+                self._arrived(step)
             case TransferStep():
                 self._transferred(step)
             case ReserveStep():
@@ -416,6 +427,13 @@ class State(Holdings):
                 self.remember_published(step.writer, step.batch, step.time)
             case _:
                 assert_never(step)
+
+    def _arrived(self, step: ArriveStep) -> None:
+        """What came is on the disk: it may be acknowledged, and its addresses are charged."""
+        for incoming in step.sequences:
+            incoming.settled = incoming.sequence_id, incoming.number
+        self.network.settle(step.coming)
+        self.network_memory.settle(step.coming_in_memory)
 
     def _transferred(self, step: TransferStep) -> None:
         """What was learnt of a transfer is on the disk: what waited for that may be sent."""
@@ -540,6 +558,8 @@ class State(Holdings):
         sizes = list(map(len, packets))
         queue.positions.append_many(lookup_ids, locations, sizes, expiries, keys)
         queue.by_message_id.add_many(keys, lookup_ids)
+        if step.keys is not None:
+            self.network_came(keys, sizes, in_memory=step.entry == NO_ENTRY)
         if min(expiries) != NEVER and queue.properties.kind is not QueueKind.STAGE:
             self.expiries.add_many(expiries, queue.number, lookup_ids, NEVER)
             self.withhold_overdue(queue, expiries, lookup_ids)

@@ -107,6 +107,7 @@ class Transfer:
         resends: How often transactional messages were sent again since the last OrderAck.
         resend_interval: How long an OrderAck is waited for, in seconds.
         resend_time: When they are sent again, in seconds since 1970; 0 if nothing waits.
+        retry_time: When it is tried again to connect, in seconds since 1970; 0 if nothing waits.
     """
 
     __slots__ = (
@@ -129,6 +130,7 @@ class Transfer:
         "resend_interval",
         "resend_time",
         "resends",
+        "retry_time",
         "sent_up_to",
         "sequence_id",
         "strays",
@@ -161,10 +163,15 @@ class Transfer:
         self.resends = 0
         self.resend_interval = 0
         self.resend_time = 0
+        self.retry_time = 0
 
     def holds(self, lookup_id: int) -> bool:
         """Whether a message is under way, so that only the other side knows what becomes of it."""
         return lookup_id <= self.sent_up_to[lookup_id >> _LANE_SHIFT]
+
+    def was_sent(self, lookup_id: int) -> bool:
+        """Whether a message was transmitted since the start."""
+        return lookup_id <= self.ever_sent[lookup_id >> _LANE_SHIFT]
 
     def may_have_arrived(self, lookup_id: int) -> bool:
         """Whether a message was transmitted since the start, be it long ago.
@@ -173,7 +180,7 @@ class Transfer:
         """
         if self.missing == (lookup_id, MISSING_ROUNDS):
             return False
-        return lookup_id <= self.ever_sent[lookup_id >> _LANE_SHIFT]
+        return self.was_sent(lookup_id)
 
     def count_round(self) -> int | None:
         """[MS-MQQB] 3.1.6.5: all is sent again; gives the first message if it has not arrived.

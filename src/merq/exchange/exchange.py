@@ -7,9 +7,11 @@ An event loop drives it, and so does the simulator.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from merq.engine.changes import Answer
+from merq.exchange.acquaintances import Acquaintances
 from merq.exchange.inbound import REQUEST, Inbound
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
@@ -19,26 +21,42 @@ from merq.exchange.switchboard import Fact, Switchboard
 from merq.host import Host
 from merq.model.properties import ConnectionStatus
 from merq.protocol.application.reports import LinkReport
-from merq.protocol.binary.session import Session, SessionState
+from merq.protocol.binary.session import ITSELF, Session, SessionState
 
 
 class Exchange:
     """[MS-MQQB] 3.1: sessions with other queue managers, and the messages that go through them."""
 
     def __init__(
-        self, host: Host, settings: ExchangeSettings | None = None, peers: Peers | None = None
+        self,
+        host: Host,
+        settings: ExchangeSettings | None = None,
+        peers: Peers | None = None,
+        chance: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """Begins.
+
+        Args:
+            host: The queue manager on its disk.
+            settings: What it keeps to.
+            peers: Queue managers that the settings know.
+            chance: A number from 0 up to 1, another one each time.
+        """
         self.settings = settings or ExchangeSettings()
         self._host = host
         self._board = Switchboard(host, self.settings, peers or Peers())
-        self.outbound = Outbound(self._board)
-        self.inbound = Inbound(self._board, self.outbound)
+        self._acquaintances = Acquaintances(self._board)
+        self.outbound = Outbound(self._board, self._acquaintances, chance)
+        self.inbound = Inbound(self._board, self.outbound, self._acquaintances)
         engine = host.engine
         engine.arrivals.forwards = self.settings.forwards
         engine.departures.in_doubt_s = self.settings.in_doubt_s
         engine.state.sends_insecure_nacks = self.settings.insecure_nacks
         engine.state.sends_reports = self.settings.trace_reports
         engine.state.known_places.update(self._board.peers.places)
+        engine.state.known_managers = self._board.peers.known
+        engine.state.acknowledgment_lifetime_s = self.settings.acknowledgment_lifetime_s
+        engine.state.may_call = self._acquaintances.knows
         engine.state.recent.size = self.settings.history_size
         engine.state.recent.lifetime_s = self.settings.history_s
         # [MS-MQQB] 3.1.4.1: what waits from before is sent.
@@ -58,7 +76,12 @@ class Exchange:
         """Whether another session would be taken."""
         if self.settings.hardened or not self._host.engine.state.connection_active:
             return False
-        return len(self._board) < self.settings.links_max
+        return self._board.accepted < self.settings.links_max
+
+    @property
+    def throttled(self) -> tuple[str, ...]:
+        """Addresses that are not read because their messages found no room."""
+        return self.inbound.throttled
 
     @property
     def is_waiting(self) -> bool:
@@ -76,6 +99,11 @@ class Exchange:
         return self._board.links()
 
     @property
+    def held_bytes(self) -> int:
+        """What all links have under way: came and not taken care of, or not written yet."""
+        return self._board.held.total
+
+    @property
     def open_count(self) -> int:
         """How many sessions are open."""
         return sum(link.is_open for link in self._board.links())
@@ -85,14 +113,12 @@ class Exchange:
         return [link.report() for link in self._board.links()]
 
     def take_dialing(self) -> list[Link]:
-        """Links that are to be connected."""
-        dialing, self._board.dialing = self._board.dialing, []
-        return dialing
+        """Links that are to be connected now; others wait until there is room."""
+        return self._board.dials.take()
 
     def take_lookups(self) -> list[str]:
-        """Host names whose addresses are to be looked up."""
-        lookups, self.outbound.lookups = self.outbound.lookups, []
-        return lookups
+        """Host names whose addresses are to be looked up now; others wait until there is room."""
+        return self.outbound.lookups.take()
 
     def take_told(self) -> list[tuple[str, dict[str, Fact]]]:
         """What happened that people may want to know."""
@@ -126,6 +152,7 @@ class Exchange:
 
     def connected(self, link: Link, now: float, *, pinged: bool = False) -> None:
         """A link that was dialled is connected."""
+        self._board.dials.ended(link)
         link.session = Session(
             self.guid,
             self.settings.session,
@@ -146,7 +173,8 @@ class Exchange:
         status: ConnectionStatus = ConnectionStatus.SOCKET_CONNECT_FAILURE,
     ) -> None:
         """A link that was dialled could not be connected."""
-        self._board.remove(link)
+        self._board.remove(link, now)
+        self._board.unreachable(link, now)
         self._board.tell("no connection", peer=link.address, reason=text)
         self.outbound.failed(link, status, text, now)
 
@@ -168,19 +196,18 @@ class Exchange:
             tokens, session.acknowledged = session.acknowledged, []
             self.outbound.acknowledged(tokens)
         self._settle(link)
+        self._board.count_held(link, now)
 
     def _advanced(self, link: Link, state: SessionState, now: float) -> None:
         guid = link.remote_guid
+        self._board.identified(link)
         if guid == self.guid:
-            self._board.close(
-                link,
-                "the other side is this queue manager itself: if this computer has that name, let "
-                "the settings say so",
-            )
+            assert link.session is not None, "it has advanced"
+            self._board.close(link, link.session.closing or ITSELF)
         elif state is SessionState.WAITING_CPR_MSG:
             self.outbound.established(link)
         elif state is SessionState.OPEN:
-            self._board.peers.learn(guid, link.address)
+            self._board.met(link, now)
             if link.is_secure:
                 self._board.peers.learn_secure(link.address)
             self._board.tell(
@@ -200,7 +227,20 @@ class Exchange:
     def is_paused(self, link: Link) -> bool:
         """Whether nothing should be read from a link for now."""
         session = link.session
-        return self.inbound.is_full or (session is not None and session.is_congested)
+        if self.inbound.is_full:
+            return True
+        if session is not None:
+            if session.is_congested:
+                return True
+            # While memory is tight, everybody has one packet at a time under way.
+            if self._board.held.is_tight and session.has_unhandled:
+                return True
+        # What we have connected is read: acknowledgments make room.
+        return not link.is_outgoing and self.inbound.is_throttled(link.address)
+
+    def counted(self, link: Link, now: float) -> None:
+        """The driver has read or written: a link has more under way, or less."""
+        self._board.count_held(link, now)
 
     def written(self, link: Link, now: float) -> None:
         """What was to be written to a link is gone: more may be sent."""
@@ -211,13 +251,14 @@ class Exchange:
         """[MS-MQQB] 3.1.7.3: a connection is gone."""
         if link.is_lost:
             return
-        self._board.remove(link)
+        self._board.remove(link, now)
         reason = link.closing or reason
         if link.session is not None:
             link.session.close(reason)
         what = "session closed" if link.was_open else "no session"
         self._board.tell(what, peer=link.address, reason=reason)
         if link.is_outgoing and not link.was_open:
+            self._board.unreachable(link, now)
             self.outbound.failed(link, ConnectionStatus.CONNECTION_REFUSED, reason, now)
         else:
             self.outbound.lost(link, reason, now)
@@ -235,7 +276,9 @@ class Exchange:
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do next."""
+        board = self._board
         times = [self.outbound.next_deadline(), self.inbound.next_deadline()]
+        times.append(board.dials.next_deadline())
         times += [
             link.session.next_deadline()
             for link in self._board.links()
@@ -247,7 +290,11 @@ class Exchange:
         """[MS-MQQB] 3.1.6: what is due happens."""
         for link in self._board.links():
             if link.session is not None and not link.closing:
+                if self.is_paused(link):
+                    link.session.excuse(now)
                 link.session.tick(now)
                 self._settle(link)
+        for link in self._board.dials.overdue(now):
+            self._board.close(link, "no answer yet, and other connections wait to be made")
         self.inbound.tick(now)
         self.outbound.tick(now)

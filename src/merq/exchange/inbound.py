@@ -2,115 +2,272 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
-from merq.engine.arriving import Arrival
+from merq.engine.arriving import Arrival, Arrived, Dropped
 from merq.engine.changes import Answer, Change
 from merq.engine.incoming import Incoming
 from merq.engine.notices import order_told
 from merq.errors import MessageQueueError
+from merq.exchange.acquaintances import Acquaintances
+from merq.exchange.fair_ring import FairRing
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
+from merq.exchange.routes import NULL_GUID
 from merq.exchange.switchboard import Switchboard
 from merq.wire.view import MessageView
 
-ARRIVALS_MAX: Final = 4096
-"""Messages that are taken with one change."""
+ADMIN_QUEUE: Final = 7 << 13
+"""[MS-MQMQ] 2.2.19.2: the type of the administration queue in UserHeader.Flags, 0 if none."""
+
+ARRIVALS_MAX: Final = 1024
+"""Messages that are taken with one change, at most."""
+
+ARRIVALS_MIN: Final = 8
+"""Messages that are taken with one change, however long they take."""
+
+ARRIVALS_S: Final = 0.0005
+"""How long it should take to decide on the messages of one change: others wait meanwhile."""
+
+DROPPED_TOLD_S: Final = 60.0
+"""Seconds between two lines about messages that were dropped."""
+
+_NEVER: Final = float("inf")
+
+THROTTLED_MAX: Final = 10_000
+"""Addresses that are known to have found no room; beyond it the first of them is read again."""
 
 REQUEST: Final = 1 << 63
 """The engine knows our requests by this bit."""
 
 
-class _Told:
-    """When the sender of a sequence was told last how far it is, and when it will be next."""
-
-    __slots__ = ("due", "last", "place")
-
-    def __init__(self, now: float) -> None:
-        self.due: float | None = None
-        self.last = now
-        self.place = (0, 0)
-
-    def untold(self, settled: tuple[int, int]) -> int:
-        """How many messages of the current sequence it was not told of."""
-        sequence_id, number = settled
-        return number - (self.place[1] if self.place[0] == sequence_id else 0)
-
-
 class Inbound:
-    """What comes."""
+    """What comes.
 
-    def __init__(self, board: Switchboard, outbound: Outbound) -> None:
+    Attributes:
+        clock: By which it is measured how long messages take; one that stands still measures
+            nothing, and as many are taken as may be.
+    """
+
+    def __init__(
+        self, board: Switchboard, outbound: Outbound, acquaintances: Acquaintances
+    ) -> None:
+        self.clock: Callable[[], float] = lambda: 0.0
         self._board = board
         self._outbound = outbound
+        self._acquaintances = acquaintances
         self._engine = board.host.engine
-        self._inbox: deque[tuple[Link, list[MessageView]]] = deque()
+        self._inbox: FairRing[str, tuple[Link, list[MessageView]]] = FairRing()
+        self._arrivals_max = ARRIVALS_MAX
         self._request = 0
         self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
-        self._told: dict[Incoming, _Told] = {}
+        self._due: dict[Incoming, float] = {}
+        self._next_due = _NEVER
         self._forget_at = 0
+        self._dropped = 0
+        self._tell_dropped_at = 0.0
+        self._throttled: dict[str, tuple[int, bool]] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether nothing can be taken for now, so that nothing should be read."""
-        return self._engine.state.throttled
+        state = self._engine.state
+        return state.throttled or state.network_low_on_disk
+
+    @property
+    def throttled(self) -> tuple[str, ...]:
+        """Addresses whose messages found no room: nothing is read from there until there is."""
+        return tuple(self._throttled)
+
+    def is_throttled(self, address: str) -> bool:
+        """Whether nothing should be read that comes from an address."""
+        return address in self._throttled
 
     def came(self, link: Link) -> None:
         """Messages came through a connection."""
         assert link.session is not None, "it has received something"
         views = link.session.take_arrived()
         if views:
-            self._inbox.append((link, views))
+            self._inbox.add(link.network, (link, views))
+
+    @property
+    def has_more(self) -> bool:
+        """Whether messages wait that could be taken at once."""
+        return bool(self._inbox) and not self._request and not self.is_full
 
     def go_on(self, now: float) -> None:
-        """Takes what has come, unless what was taken before is still under way."""
-        while self._inbox and not self._request and not self.is_full:
+        """Takes some of what has come, unless what was taken before is still under way.
+
+        Each network has its turn: who sends much makes nobody else wait for all of it.
+        """
+        resets = self._engine.arrivals.resets
+        while resets:
+            queue, count = resets.popleft()
+            self._board.tell("sequences were reset", queue=queue, count=count)
+        if self._throttled:
+            self._relieve()
+        while self.has_more:
             self._take_some(now)
 
     def _take_some(self, now: float) -> None:
         arrivals: list[Arrival] = []
-        sizes: list[tuple[Link, int]] = []
-        while self._inbox and len(arrivals) < ARRIVALS_MAX:
-            link, views = self._inbox.popleft()
+        batches: list[tuple[Link, list[MessageView]]] = []
+        while self._inbox and len(arrivals) < self._arrivals_max:
+            link, views = self._inbox.pop()
             if link.drops_arrivals:
                 continue  # it comes again
             self._taken.append(link)
-            sizes.append((link, len(views)))
+            batches.append((link, views))
             guid = link.remote_guid.bytes_le
+            if any([view.user_flags & ADMIN_QUEUE for view in views]):  # noqa: C419 - quicker
+                views = self._granted(link, views)
             arrivals += [Arrival(view, link.address, guid) for view in views]
         if not arrivals:
             return
         self._request = REQUEST | 1
         ignored = self._engine.departures.ignored_acks
+        impostors = self._engine.arrivals.impostors
+        began = self.clock()
         arrived = self._engine.arrivals.arrive(self._request, arrivals)
-        self._tell_ignored(sizes, self._engine.departures.ignored_acks - ignored)
+        self._pace(len(arrivals), self.clock() - began)
+        self._tell_impostors(batches, self._engine.arrivals.impostors - impostors)
+        self._tell_ignored(batches, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
+        if arrived.dropped:
+            self._tell_dropped(arrived.dropped, now)
         for queue in arrived.ordered:
             self._outbound.ordered(queue, now)
         if arrived.refusal:
-            self._refuse(sizes, arrived.taken, arrived.refusal)
+            self._refuse(batches, arrived)
 
-    def _tell_ignored(self, sizes: list[tuple[Link, int]], count: int) -> None:
+    def _pace(self, count: int, seconds: float) -> None:
+        """As many messages are taken next as fit into the time, by what these took."""
+        fitting = int(count * ARRIVALS_S / seconds) if seconds > 0 else ARRIVALS_MAX
+        # Dear ones count at once, cheap ones only when they keep coming.
+        self._arrivals_max = max(min(fitting, 2 * self._arrivals_max, ARRIVALS_MAX), ARRIVALS_MIN)
+
+    def _granted(self, link: Link, views: list[MessageView]) -> list[MessageView]:
+        """Messages as they are taken: those whose administration queue may not be told ask for
+        nothing any more.
+
+        Whether one is received, or its time runs out, is told later, perhaps after a restart. So
+        what was decided about it is in its packet. What is passed on stays as it is.
+        """
+        granted, refused = [], 0
+        forwards = self._board.settings.forwards
+        ours = (self._engine.state.guid, NULL_GUID)
+        for view in views:
+            if (
+                view.acknowledgments
+                and (not forwards or view.queue_manager_address in ours)
+                and not self._acquaintances.may_be_told(view, link.address, link.remote_guid)
+            ):
+                refused += 1
+                granted.append(MessageView(view.with_acknowledgments(0)))
+            else:
+                granted.append(view)
+        if refused:
+            self._acquaintances.refused += refused
+            self._board.tell(
+                "acknowledgments are not sent",
+                peer=link.address,
+                count=refused,
+                reason="the messages want them sent to an address that is neither their sender's "
+                "nor known; exchange.acknowledge_to, or an entry in the file of peers, allows it",
+            )
+        return granted
+
+    @property
+    def refused_askers(self) -> int:
+        """How many messages wanted acknowledgments sent to where they are not."""
+        return self._acquaintances.refused
+
+    def _tell_ignored(self, batches: list[tuple[Link, list[MessageView]]], count: int) -> None:
         """[MS-MQQB] 3.1.5.6, 3.1.5.7: acknowledgments of others' sessions change nothing."""
         if count:
-            peers = ", ".join(dict.fromkeys(link.address for link, _ in sizes))
+            peers = ", ".join(dict.fromkeys(link.address for link, _ in batches))
             self._board.tell(
                 "acknowledgments were ignored",
                 peer=peers,
                 count=count,
-                reason="the messages that they name were sent to another queue manager",
+                reason="what they name was sent to another queue manager, or not at all",
             )
 
-    def _refuse(self, sizes: list[tuple[Link, int]], count: int, reason: str) -> None:
-        """[MS-MQQB] 3.1.5.8.8: whose messages find no room has its session closed."""
-        for link, size in sizes:
-            if count < size:
-                self._taken.remove(link)
-                link.drops_arrivals = True
-                self._board.close(link, f"its messages cannot be taken: {reason}")
-            count = max(count - size, 0)
+    def _tell_dropped(self, dropped: list[Dropped], now: float) -> None:
+        """[MS-MQQB] 3.1.5.8.6: people may have to decide, but not for every single message."""
+        self._dropped += len(dropped)
+        if now < self._tell_dropped_at:
+            return
+        last = dropped[-1]
+        self._board.tell(
+            "transactional messages were dropped",
+            peer=last.address,
+            sender=UUID(bytes_le=last.key.source),
+            name=last.key.name.partition(":")[2],
+            sequence=f"{last.sequence_id:016x}",
+            expected=f"{last.known:016x} or later",
+            count=self._dropped,
+            reason="their sequence cannot be the next one: if the sender is who it says, and was "
+            "restored or had a wrong clock, `merq queue reset` lets it begin anew",
+        )
+        self._dropped = 0
+        self._tell_dropped_at = now + DROPPED_TOLD_S
+
+    def _tell_impostors(self, batches: list[tuple[Link, list[MessageView]]], count: int) -> None:
+        """Messages that say they were sent here, and come from elsewhere, are not taken."""
+        if count:
+            self._board.tell(
+                "messages under our own identifier were dropped",
+                peer=", ".join(dict.fromkeys(link.address for link, _ in batches)),
+                count=count,
+                reason="they name this queue manager as their sender: either routes lead in a "
+                "circle, or a copy of its data folder runs elsewhere, or somebody lies",
+            )
+
+    def _refuse(self, batches: list[tuple[Link, list[MessageView]]], arrived: Arrived) -> None:
+        """[MS-MQQB] 3.1.5.8.8: whose message finds no room has its session closed.
+
+        What others sent behind it was not looked at, and waits for its turn. The messages of the
+        session are sent again: nothing of what was not taken was acknowledged.
+        """
+        count = arrived.taken
+        untouched: list[tuple[Link, list[MessageView]]] = []
+        refused: Link | None = None
+        for link, views in batches:
+            if refused is None and count < len(views):
+                refused = link
+            elif refused is None:
+                count -= len(views)
+                continue
+            elif link is not refused:
+                untouched.append((link, views))
+            self._taken.remove(link)
+        assert refused is not None, "something was refused"
+        for link, views in reversed(untouched):
+            self._inbox.put_back(link.network, (link, views))
+        refused.drops_arrivals = True
+        self._board.close(refused, f"its messages cannot be taken: {arrived.refusal}")
+        if arrived.needed:
+            self._throttle(refused.address, arrived)
+
+    def _throttle(self, address: str, arrived: Arrived) -> None:
+        """Nothing is read from an address until there is room for what it sent."""
+        if address not in self._throttled:
+            self._board.tell("a peer is throttled", peer=address, reason=arrived.refusal)
+        if len(self._throttled) >= THROTTLED_MAX:
+            self._throttled.pop(next(iter(self._throttled)))
+        self._throttled[address] = arrived.needed, arrived.is_express
+
+    def _relieve(self) -> None:
+        """Addresses for which there is room again are read."""
+        arrivals = self._engine.arrivals
+        for address, (needed, is_express) in list(self._throttled.items()):
+            if arrivals.is_relieved(address, needed, is_express=is_express):
+                del self._throttled[address]
+                self._board.tell("a peer is throttled no longer", peer=address)
 
     def take(self, answer: Answer, now: float) -> None:
         """What was taken is durable, or could not be."""
@@ -125,9 +282,11 @@ class Inbound:
             return
         for link in taken:
             if not link.is_lost and link.session is not None:
-                link.session.handled(now)
-                if link.collect():
-                    self._board.dirty[link] = None
+                if not link.is_cut:
+                    link.session.handled(now)
+                self._board.held.count(link)
+                if link.collect() or self._board.held.is_tight:
+                    self._board.dirty[link] = None  # it may be read again
         for incoming in sequences:
             self._schedule(incoming, now)
 
@@ -136,32 +295,37 @@ class Inbound:
     def _schedule(self, incoming: Incoming, now: float) -> None:
         """[MS-MQQB] 3.1.2.7, 3.1.5.8.6: the order ack send timer, and when it starts again."""
         settings = self._board.settings
-        told = self._told.get(incoming)
-        if told is None:
-            told = self._told[incoming] = _Told(now)
-        if told.untold(incoming.settled) >= settings.order_ack_every:
-            told.due = now
-        elif told.due is None or now - told.last < settings.order_ack_max_s:
-            told.due = now + settings.order_ack_s
+        due = self._due.get(incoming)
+        if incoming.told_at is None:
+            incoming.told_at = now
+        if incoming.untold() >= settings.order_ack_every:
+            due = now
+        elif due is None or now - incoming.told_at < settings.order_ack_max_s:
+            due = now + settings.order_ack_s
+        self._due[incoming] = due
+        self._next_due = min(self._next_due, due)
 
     def next_deadline(self) -> float | None:
-        """When `tick` has something to do next."""
-        due = [each.due for each in self._told.values() if each.due is not None]
-        return min(due, default=None)
+        """When `tick` has something to do next, or may have."""
+        return None if self._next_due == _NEVER else self._next_due
 
     def tick(self, now: float) -> None:
-        """[MS-MQQB] 3.1.6.9, 3.1.6.7: senders are told how far they are; old identifiers go."""
-        change = Change()
-        for incoming, told in self._told.items():
-            if told.due is not None and now >= told.due:
-                told.due = None
-                told.last = now
-                told.place = incoming.settled
-                order_told(self._engine.state, change, incoming)
-        if change.steps:
-            self._engine.state.submit(change)
+        """[MS-MQQB] 3.1.6.9, 3.1.6.7: senders are told how far they are; what is old goes."""
+        if now >= self._next_due:
+            self._tell_senders(now)
         state = self._engine.state
         if state.now >= self._forget_at:
             self._forget_at = state.now + state.recent.lifetime_s
             state.recent.forget(state.now)
-            self._told = {each: told for each, told in self._told.items() if told.due is not None}
+            self._engine.arrivals.forget_idle()
+
+    def _tell_senders(self, now: float) -> None:
+        change = Change()
+        for incoming in [each for each, due in self._due.items() if now >= due]:
+            del self._due[incoming]
+            incoming.told_at = now
+            incoming.told_place = incoming.settled
+            order_told(self._engine.state, change, incoming)
+        self._next_due = min(self._due.values(), default=_NEVER)
+        if change.steps:
+            self._engine.state.submit(change)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from merq.engine.queue import Queue
 from merq.engine.transfer import Attempt, Transfer
+from merq.exchange.dials import DialKind
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, is_order_queue
 from merq.model.names import DirectName, FormatName, parse_format_name
@@ -26,28 +27,39 @@ class Line:
         is_order_queue: It leads to an order queue: what it carries are acknowledgments end to end.
         order_queue_of: Who must be at the address of an order queue; null if nobody in particular.
         asking: The host whose addresses are being looked up.
+        kind: What a connection for it is made for.
+        failures: How many attempts in a row have failed.
+        tried_at: When the last attempt failed; None if none has yet.
         retry_at: When to try again to connect.
         resend_at: When transactional messages are to be sent again.
-        is_detour: No name service knows its host: acknowledgments alone go, to who asked for them.
+        asker: Its connection was made by somebody of whom nobody knows who it is: acknowledgments
+            of this queue manager's messages alone go through it. None if everything may.
+        needs_dial: Something else is in the queue: this side has to connect.
+        awaits_asker: Its host is unknown: it waits for a session of who wants to be told.
         was_held: The queue was on hold when it was looked at last.
     """
 
     __slots__ = (
+        "asker",
         "asking",
+        "awaits_asker",
         "destination",
+        "failures",
         "guid",
         "hops",
         "host",
-        "is_detour",
         "is_order_queue",
         "is_secure",
+        "kind",
         "link",
         "name",
+        "needs_dial",
         "order_queue_of",
         "queue",
         "resend_at",
         "retry_at",
         "transfer",
+        "tried_at",
         "was_held",
     )
 
@@ -66,9 +78,14 @@ class Line:
         self.guid: UUID = NULL_GUID
         self.destination: UUID = NULL_GUID
         self.is_secure = False
-        self.is_detour = False
         self.host = ""
         self.asking = ""
+        self.asker: UUID | None = None
+        self.needs_dial = False
+        self.awaits_asker = False
+        self.kind = DialKind.FRESH
+        self.failures = 0
+        self.tried_at: float | None = None
         self.retry_at: float | None = None
         self.resend_at: float | None = None
         self.was_held = False

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from merq.engine.queue import Queue
 from merq.exchange.dispatch import DispatchCollection
+from merq.model.peer_networks import peer_network
 from merq.protocol.application.reports import LinkReport
 from merq.protocol.binary.session import NULL_GUID, Session
 
@@ -40,6 +41,7 @@ class Link:
     Attributes:
         number: Tells it from others.
         address: Of the other side.
+        network: By which it is counted together with others of the same peer.
         local_address: Of this side, as its socket has it; empty if that is not known.
         is_outgoing: This side has connected.
         session: What is said through it; None while it is being made.
@@ -49,10 +51,12 @@ class Link:
         queues: Outgoing queues that use it.
         ready: Those of them that may have something to send, the most urgent first.
         outbox: Bytes to be written.
+        unread_bytes: What came and waits for its turn, as the driver says.
         unwritten_bytes: What was given to be written and is not gone, as the driver says.
         closing: Why it is to be closed; empty while it goes on.
         drops_arrivals: What came through it and is not taken yet is dropped, because messages
             before it could not be taken; the other side sends all of it again.
+        is_cut: It is closed at once, whatever is to be written.
         was_open: Its session has been open.
         is_refused: It is beyond a limit: the other side is told so, and nothing else.
         is_lost: It is gone.
@@ -64,17 +68,20 @@ class Link:
         "drops_arrivals",
         "expected",
         "host",
+        "is_cut",
         "is_lost",
         "is_outgoing",
         "is_refused",
         "is_secure",
         "local_address",
+        "network",
         "number",
         "outbox",
         "outbox_bytes",
         "queues",
         "ready",
         "session",
+        "unread_bytes",
         "unwritten_bytes",
         "was_open",
     )
@@ -91,6 +98,7 @@ class Link:
     ) -> None:
         self.number = number
         self.address = address
+        self.network = peer_network(address)
         self.local_address = ""
         self.is_outgoing = is_outgoing
         self.expected = expected
@@ -101,11 +109,13 @@ class Link:
         self.ready = DispatchCollection()
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
+        self.unread_bytes = 0
         self.unwritten_bytes = 0
         self.closing = ""
         self.drops_arrivals = False
         self.was_open = False
         self.is_refused = False
+        self.is_cut = False
         self.is_lost = False
 
     @property
@@ -117,6 +127,13 @@ class Link:
     def remote_guid(self) -> UUID:
         """Who the other side is, as far as it said."""
         return NULL_GUID if self.session is None else self.session.remote_guid
+
+    @property
+    def held_bytes(self) -> int:
+        """Its bytes that are under way, both ways."""
+        session = self.session
+        own = self.unread_bytes + self.outbox_bytes + self.unwritten_bytes
+        return own if session is None else own + session.held_bytes
 
     def collect(self) -> bool:
         """Takes over what the session wants written; whether there is anything to write."""

@@ -1,22 +1,30 @@
 """[MS-MQQB] 3.1.5.2, 3.1.7.1, 3.1.7.12 to 3.1.7.14: messages out, each queue by its line.
 
-Queues whose messages go to the same address share a connection, be it one that the other side made.
+Queues whose messages go to the same address share a connection. One that the other side made is
+used if it is known to be who it says; otherwise it carries what is said about its own messages.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
 from merq.engine import notices, spelling
 from merq.engine.queue import Queue
+from merq.exchange.acquaintances import Acquaintances
+from merq.exchange.askers import Askers
+from merq.exchange.dials import DialKind
 from merq.exchange.dispatch import Turn
 from merq.exchange.lines import Line
 from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
+from merq.exchange.lookups import Lookups
+from merq.exchange.retry_schedule import RetrySchedule
 from merq.exchange.routes import NULL_GUID, Route, is_address, is_ours, route
 from merq.exchange.switchboard import Switchboard
 from merq.hresult import HResult
+from merq.model.names import DirectName
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 from merq.wire.queues import PUBLIC
@@ -31,14 +39,20 @@ class Outbound:
         lookups: Host names whose addresses are to be looked up.
     """
 
-    def __init__(self, board: Switchboard) -> None:
+    def __init__(
+        self, board: Switchboard, acquaintances: Acquaintances, chance: Callable[[], float]
+    ) -> None:
         self._board = board
+        self._acquaintances = acquaintances
+        self._askers = Askers(board, acquaintances)
+        self._schedule = RetrySchedule(board.settings, board.host.engine.state, chance)
         self._engine = board.host.engine
         self._state = board.host.engine.state
         self._lines: dict[Queue, Line] = {}
         self._asked: dict[str, dict[Line, None]] = {}
         self._was_active = True
-        self.lookups: list[str] = []
+        self._lifetime = board.settings.acknowledgment_lifetime_s.to_bytes(4, "little")
+        self.lookups = Lookups()
 
     # Turns.
 
@@ -47,15 +61,19 @@ class Outbound:
         if self._state.connection_active != self._was_active:
             self._was_active = self._state.connection_active
             self._switched(now)
+        self._serve_all(now)
+        for link in self._board.links():
+            if link.ready and link.is_open:
+                self.pump(link, now)
+        self._serve_all(now)  # those that had to leave a connection
+
+    def _serve_all(self, now: float) -> None:
         while self._state.outbound:
             queues = list(self._state.outbound)
             self._state.outbound.clear()
             for queue in queues:
                 if queue.number in self._state.queues:
                     self._serve(self.line(queue), now)
-        for link in self._board.links():
-            if link.ready and link.is_open:
-                self.pump(link, now)
 
     def line(self, queue: Queue) -> Line:
         """The way out of a queue."""
@@ -95,7 +113,10 @@ class Outbound:
                 line.enter(OutgoingState.CONNECTED)
                 link.ready.add(queue)
             return
-        if line.retry_at is None and not line.asking:
+        schedule = self._schedule
+        if schedule.is_hurried(line) and self._askers.is_for_applications(line):
+            schedule.hasten(line, now)
+        if not line.asking and schedule.is_time(line, now):
             self._find_way(line, now)
 
     # The way.
@@ -107,11 +128,17 @@ class Outbound:
         link.queues.pop(line.queue, None)
         link.ready.remove(line.queue)
         line.link = None
+        line.asker = None
         line.resend_at = None
         self._engine.departures.rewind(line.queue)
 
     def _find_way(self, line: Line, now: float) -> None:
         """[MS-MQQB] 3.1.5.2.1: where the destination is, and how it is reached."""
+        line.asker = None
+        line.awaits_asker = False
+        line.kind = self._askers.kind_of(line)
+        if line.kind is not DialKind.ANSWER and isinstance(line.name, DirectName):
+            self._acquaintances.meet(line.name.host)
         found = self._route(line)
         if found is None:
             line.enter(OutgoingState.NEED_VALIDATION)
@@ -121,7 +148,8 @@ class Outbound:
             line.note(
                 ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE, self._state.now, error=error, text=text
             )
-            line.retry_at = now + self._board.settings.retry_s
+            self._schedule.failed(line, now)
+            line.tried_at = None  # nobody was called
             return
         line.guid, line.destination = found.guid, found.destination
         line.host, line.is_secure = found.host, found.is_secure
@@ -146,40 +174,33 @@ class Outbound:
         line.asking = found.host
         line.enter(OutgoingState.WAITING)
         waiting = self._asked.setdefault(found.host, {})
-        if not waiting:
-            self.lookups.append(found.host)
         waiting[line] = None
+        self.lookups.add(found.host, is_for_others=line.kind is DialKind.ANSWER)
 
     def looked_up(self, host: str, addresses: list[str], text: str, now: float) -> None:
         """A host's addresses, or why there are none."""
+        self.lookups.ended(host)
+        if self._acquaintances.knows_host(host):
+            for address in addresses:
+                self._acquaintances.meet(address)
         for line in self._asked.pop(host, {}):
             line.asking = ""
             if line.link is not None:
                 continue
-            hops = addresses or self._hops_to_asker(line)
-            line.is_detour = not addresses
+            hops = [each for each in addresses if self._askers.may_call(line, each)]
+            if not addresses:
+                hops = self._askers.hops_to(line)
             if hops:
                 self._reach(line, hops, now)
                 continue
+            if addresses:
+                text = "acknowledgments are not sent there, by exchange.acknowledge_to"
+                self._acquaintances.refused += 1
+            line.awaits_asker = True
             line.hops = []
             error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
             line.note(ConnectionStatus.DNS_FAILURE, self._state.now, error=error, text=text)
             self._retry(line, now)
-
-    def _hops_to_asker(self, line: Line) -> list[str]:
-        """Where the queue manager is that waits for the first acknowledgment of a queue.
-
-        [MS-MQQB] 3.1.7.15 addresses it by the name of its administration queue; if no name service
-        knows the host of that, its session says where it is.
-        """
-        place = next(iter(line.queue.positions), None)
-        packet = None if place is None else self._state.readable(place)
-        asker = None if packet is None else notices.asked_by(packet, self._state.source)
-        found = None if asker is None else self._board.peers.find(asker)
-        if found is None or asker is None or not is_address(found.host):
-            return []
-        line.guid = asker  # others may be behind the same address
-        return [found.host]
 
     def _reach(self, line: Line, addresses: list[str], now: float) -> None:
         """[MS-MQQB] 3.1.5.2: through a session that there is, or a new one."""
@@ -188,18 +209,14 @@ class Outbound:
         if not self._state.connection_active:
             self._retry(line, now)  # it was taken offline meanwhile
             return
-        known = line.transfer.remote
-        guid = line.guid
-        if guid == NULL_GUID and known is not None:
-            guid = UUID(bytes_le=known)  # others may have connected from the same address
-        for address in addresses:
-            link = self._board.find(address, guid, is_secure=line.is_secure)
-            if link is not None:
-                self._join(line, link, now)
-                return
-        link = self._board.dial(addresses[0], line.guid, is_secure=line.is_secure, host=line.host)
+        link = self._existing(line, addresses, now)
         if link is None:
-            text = f"{self._board.settings.links_max} connections are open: no more are made"
+            link = self._board.dial(
+                addresses[0], line.guid, line.kind, is_secure=line.is_secure, host=line.host
+            )
+        if link is None:
+            most = self._board.settings.dialled_links_max
+            text = f"{most} connections that this side made are open: no more are made"
             line.note(
                 ConnectionStatus.CONNECTION_LIMIT_REACHED,
                 self._state.now,
@@ -210,10 +227,33 @@ class Outbound:
             return
         self._join(line, link, now)
 
+    def _existing(self, line: Line, addresses: list[str], now: float) -> Link | None:
+        """A connection that a queue's messages may go through, or some of them."""
+        known = line.transfer.remote
+        guid = line.guid
+        if guid == NULL_GUID and known is not None:
+            guid = UUID(bytes_le=known)  # others may have connected from the same address
+        best = None
+        for address in addresses:
+            link = self._board.find(address, guid, now, is_secure=line.is_secure)
+            if link is not None and link.is_open:
+                return link
+            best = best or link
+        asker = self._askers.first(line)
+        for address in addresses if asker is not None else ():
+            assert asker is not None, "otherwise there is no address"
+            link = self._board.find_asker(address, asker, is_secure=line.is_secure)
+            if link is not None:
+                line.asker = None if line.is_order_queue else asker
+                return link
+        return best
+
     def _join(self, line: Line, link: Link, now: float) -> None:
         line.link = link
         line.retry_at = None
+        line.transfer.retry_time = 0
         link.queues[line.queue] = None
+        self._board.dials.hasten(link, line.kind)
         if link.is_open:
             self._opened(line, link, now)
         else:
@@ -223,6 +263,8 @@ class Outbound:
     def _opened(self, line: Line, link: Link, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.2: the session is open."""
         line.enter(OutgoingState.CONNECTED)
+        line.failures = 0
+        line.needs_dial = False
         line.transfer.next_hops = (link.address,)
         line.note(ConnectionStatus.ESTABLISHED, self._state.now)
         if line.transfer.unordered and line.resend_at is None:
@@ -236,7 +278,7 @@ class Outbound:
         # Others may wait for who is at the other end.
         for line in self._lines.values():
             if line.link is None and self._leads_to(line, link):
-                line.retry_at = None
+                self._schedule.wake(line, now)
                 self._state.outbound[line.queue] = None
 
     def _leads_to(self, line: Line, link: Link) -> bool:
@@ -245,6 +287,8 @@ class Outbound:
         The session itself may be what makes the way known, so it is looked for anew.
         """
         if link.address in line.hops and line.guid in (NULL_GUID, link.remote_guid):
+            return True
+        if line.awaits_asker and self._askers.first(line) == link.remote_guid:
             return True
         found = self._route(line)
         return found is not None and found.guid == link.remote_guid != NULL_GUID
@@ -256,10 +300,16 @@ class Outbound:
 
     def failed(self, link: Link, status: ConnectionStatus, text: str, now: float) -> None:
         """No connection could be made; the next address may do better."""
+        if self._board.is_at(link.address):
+            text += (
+                ". Somebody has connected from there, and nobody knows whether it is the one that "
+                "is meant: accepts_inbound in the file of peers lets messages go to it"
+            )
         for queue in list(link.queues):
             line = self.line(queue)
             line.note(status, self._state.now, error=_UNREACHABLE, text=text)
             line.link = None
+            line.asker = None
             hops = line.hops
             rest = hops[hops.index(link.address) + 1 :] if link.address in hops else []
             if rest:
@@ -271,7 +321,7 @@ class Outbound:
     def _retry(self, line: Line, now: float) -> None:
         """[MS-MQQB] 3.1.2.3: the session retry connect timer."""
         line.enter(OutgoingState.DISCONNECTED)
-        line.retry_at = now + self._board.settings.retry_s
+        self._schedule.failed(line, now)
 
     def lost(self, link: Link, reason: str, now: float) -> None:
         """[MS-MQQB] 3.1.5.9: a session is closed: what is under way through it goes again."""
@@ -282,6 +332,7 @@ class Outbound:
                 self._engine.departures.rewind(queue)
             line.note(ConnectionStatus.CONNECTION_NOT_READY, self._state.now, text=reason)
             line.link = None
+            line.asker = None
             line.resend_at = None
             if line.has_waiting:
                 self._retry(line, now)
@@ -295,7 +346,7 @@ class Outbound:
         """[MS-MQQB] 3.1.7.1: sends as much as the window and the other side's reading allow."""
         session = link.session
         assert session is not None, "an open link has one"
-        high = self._board.settings.outbox_high_bytes
+        high = self._board.outbox_high_bytes
         while link.is_open:
             room = session.room
             if room <= 0 or link.outbox_bytes + link.unwritten_bytes > high:
@@ -318,15 +369,15 @@ class Outbound:
         session = link.session
         assert session is not None, "an open link has one"
         remote = link.remote_guid.bytes_le
-        if line.is_detour:
+        if line.asker is not None:
             most = 1  # the next may be for somebody else
         going = self._engine.departures.next(queue, most, BATCH_BYTES, remote, turn.last_lane)
-        if line.is_detour and any(
-            notices.asked_by(packet, self._state.source) != line.guid for _, packet, *_ in going
+        if line.asker is not None and not self._askers.are_for(
+            line.asker, [each.packet for each in going]
         ):
-            # Whoever says that a name is its own gets nothing that was not for it alone.
+            # Whoever says that an address or a name is its own gets what was for it alone.
             self._leave(line)
-            self._retry(line, now)
+            line.needs_dial = True
             return 0
         traced = []
         # Of messages in order nothing is to be known when the session acknowledges them.
@@ -336,6 +387,8 @@ class Outbound:
         host = spelling.reachable_host(advertised, link.local_address)
         for lookup_id, waiting, is_recoverable, is_ordered, is_traced in going:
             packet = waiting
+            if packet[12:16] == self._lifetime:
+                packet = notices.for_asker(packet, self._state.source, self._lifetime)
             if is_routed and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
             if packet[61] & 0xE0 or packet[62] & 0x87:  # AQ, RQ or MQ

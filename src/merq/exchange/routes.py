@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 from uuid import UUID
 
@@ -37,6 +37,8 @@ class Peer:
         base_priorities: [MS-MQMQ] 2.3.1.6: what its public queues add to their messages' priorities
             on the way to it, if not 0.
         is_secure: Sessions with it must be inside of TLS.
+        accepts_inbound: Messages for it may go through a connection that it has made, though nobody
+            can connect to it and see that it is there: it is behind NAT or a firewall, say.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Peer:
     public_queues: tuple[UUID, ...] = ()
     base_priorities: Mapping[UUID, int] = field(default_factory=dict)
     is_secure: bool = False
+    accepts_inbound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,12 @@ class Peers:
         self._by_name: dict[str, Peer] = {}
         self._places: dict[UUID, UUID] = {}
         self._learned: dict[UUID, str] = {}
+        self._hosts: set[str] = set()
         self.base_priorities: dict[UUID, int] = {}
         for peer in peers:
             self._by_guid[peer.guid] = peer
             self._by_name[peer.name.lower()] = peer
+            self._hosts |= {peer.name.lower(), plain_host(peer.host)} - {""}
             if peer.is_secure:
                 self._secure_hosts |= {peer.host.lower(), peer.name.lower()}
             for queue in peer.public_queues:
@@ -93,6 +98,11 @@ class Peers:
     def places(self) -> dict[UUID, UUID]:
         """Which queue manager has which public queue."""
         return dict(self._places)
+
+    @property
+    def known(self) -> frozenset[bytes]:
+        """The queue managers that the settings name, as packets do."""
+        return frozenset(each.bytes_le for each in self._by_guid)
 
     def find(self, guid: UUID) -> Route | None:
         """[MS-MQQB] 3.1.7.5: the next hop towards a queue manager, or None if it is not known."""
@@ -107,6 +117,21 @@ class Peers:
         if address is None:
             return None
         return Route(address, guid, guid, self.is_secure(address))
+
+    def has_host(self, host: str) -> bool:
+        """Whether the settings have a queue manager of this name or at this address."""
+        return plain_host(host) in self._hosts
+
+    def accepts_inbound(self, guid: UUID, address: str) -> bool:
+        """Whether the settings let messages for who says this go through its own connections."""
+        peer = self._by_guid.get(guid)
+        if peer is None or not peer.accepts_inbound:
+            return False
+        return not is_address(peer.host) or plain_host(peer.host) == address
+
+    def learned(self, guid: UUID) -> str | None:
+        """Where a queue manager is, as far as a session told."""
+        return self._learned.get(guid)
 
     def learn(self, guid: UUID, address: str) -> None:
         """Somebody has a session with us from this address; the settings know better."""
@@ -150,6 +175,19 @@ def route(name: FormatName, peers: Peers, places: dict[UUID, UUID]) -> Route | N
         place = places.get(name.queue)
         return None if place is None else peers.find(place)
     return None
+
+
+def plain_host(host: str) -> str:
+    """A host in the one spelling by which it is compared: small letters, addresses as sockets say.
+
+    An IPv6 address that stands for one of IPv4 is that, and no interface is named.
+    """
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host.lower()
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
 
 
 def is_address(host: str) -> bool:

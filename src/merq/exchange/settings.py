@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from merq.protocol.binary.settings import SessionSettings
+
+
+class AcknowledgeTo(Enum):
+    """Where administration queues may be that other queue managers' messages name.
+
+    Whoever sends here can name any address, and would have this queue manager call it.
+    """
+
+    PEER = "peer"
+    """At the address that the message came from."""
+
+    KNOWN = "known"
+    """There, where the settings or a session have a queue manager, and where applications send."""
+
+    ANY = "any"
+    """Anywhere, as [MS-MQQB] 3.1.7.15 has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +30,8 @@ class ExchangeSettings:
 
     Attributes:
         session: What each session keeps to.
-        retry_s: [MS-MQQB] 3.1.2.3, note 45: between two attempts to connect.
+        retry_s: [MS-MQQB] 3.1.2.3, note 45: between two attempts to connect, at first.
+        retry_max_s: The same after several that failed: each time is twice the one before.
         order_ack_s: [MS-MQQB] 3.1.3.2: OrderAckTimeout.
         order_ack_max_s: [MS-MQQB] 3.1.3.2, note 52: MaximumOrderAckDelay.
         order_ack_every: After so many messages an OrderAck does not wait for its time.
@@ -31,13 +49,22 @@ class ExchangeSettings:
             address that a connection has here.
         hardened: [MS-MQDMPR] 3.1.1.1: HardenedSecurity; nothing goes or comes this way.
         ping: Whether the other side is asked first if it would take a session.
-        links_max: Connections at the same time.
-        links_per_peer_max: Those that others may have from one address.
+        held_bytes_max: What all connections together may have under way: bytes that came and are
+            not taken care of, and bytes to be written.
+        links_max: Connections at the same time that others have made.
+        links_per_peer_max: Those of one address.
+        dialled_links_max: Connections at the same time that this side has made or is making.
+        dials_max: Those of them that are being made.
+        confirmation_s: How long after this side has connected to a queue manager messages for it
+            may also go through a connection that comes from there.
+        acknowledge_to: Where administration queues may be that others' messages name.
+        acknowledgment_lifetime_s: How long administration acknowledgments wait to be sent.
         outbox_high_bytes: With so much unwritten nothing more is sent on a connection.
     """
 
     session: SessionSettings = field(default_factory=SessionSettings)
     retry_s: float = 5.0
+    retry_max_s: float = 60.0
     order_ack_s: float = 0.5
     order_ack_max_s: float = 10.0
     order_ack_every: int = 1000
@@ -53,4 +80,10 @@ class ExchangeSettings:
     ping: bool = False
     links_max: int = 4096
     links_per_peer_max: int = 512
+    held_bytes_max: int = 256 << 20
+    dialled_links_max: int = 4096
+    dials_max: int = 256
+    confirmation_s: float = 600.0
+    acknowledge_to: AcknowledgeTo = AcknowledgeTo.KNOWN
+    acknowledgment_lifetime_s: int = 3 * 86_400
     outbox_high_bytes: int = 4 << 20

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from collections import Counter
+from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
+from merq.exchange.confirmations import Confirmations
+from merq.exchange.dials import DialKind, Dials
+from merq.exchange.held_bytes import HeldBytes
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, Peers
 from merq.exchange.settings import ExchangeSettings
 from merq.host import Host
+from merq.model.peer_networks import peer_network
 from merq.model.queue import OutgoingState
 
 REFUSED_MAX: Final = 64
 """Connections beyond the limits that are told so at the same time; others are cut off."""
+
+_Key = TypeVar("_Key")
 
 Fact: TypeAlias = str | int | bool | UUID
 """What something told is about."""
@@ -23,8 +30,10 @@ class Switchboard:
 
     Attributes:
         dirty: Connections that have something to be written, or are to be closed.
-        dialing: Connections that are to be made.
+        dials: Connections that are to be made, or are being made.
+        confirmations: Who answered where when this side connected.
         told: What people may want to know: a text, and what it is about.
+        held: What all connections have under way.
     """
 
     def __init__(self, host: Host, settings: ExchangeSettings, peers: Peers) -> None:
@@ -34,11 +43,19 @@ class Switchboard:
         host.engine.state.base_priorities.update(peers.base_priorities)
         self._links: dict[int, Link] = {}
         self._by_address: dict[str, dict[Link, None]] = {}
+        # Of one address there may be hundreds of connections, and as many queues that look for one.
+        self._by_guid: dict[tuple[str, UUID], dict[Link, None]] = {}
+        self._dialled_to: dict[str, dict[Link, None]] = {}
+        self._incoming: Counter[str] = Counter()
         self._count = 0
         self._refused = 0
+        self._dialled = 0
+        self._claims: dict[UUID, Link] = {}
         self.dirty: dict[Link, None] = {}
-        self.dialing: list[Link] = []
+        self.dials = Dials(settings.dials_max)
+        self.confirmations = Confirmations(settings.confirmation_s)
         self.told: list[tuple[str, dict[str, Fact]]] = []
+        self.held = HeldBytes(settings.held_bytes_max)
 
     def __len__(self) -> int:
         """How many connections there are, without those that are being refused."""
@@ -48,37 +65,128 @@ class Switchboard:
         """All connections."""
         return list(self._links.values())
 
-    def find(self, address: str, guid: UUID, *, is_secure: bool) -> Link | None:
+    @property
+    def accepted(self) -> int:
+        """How many connections others have made, without those that are being refused."""
+        return len(self) - self._dialled
+
+    def is_at(self, address: str) -> bool:
+        """Whether a session with somebody at an address is open."""
+        return any(link.is_open for link in self._by_address.get(address, ()))
+
+    def carries(self, link: Link, now: float) -> bool:
+        """Whether any of our messages may go through a connection.
+
+        Whoever connects here may say that it is anybody, from behind any address. It is who it says
+        if this side has connected to it there not long ago, if it has a certificate, or if the
+        settings say so.
+        """
+        if link.is_outgoing or link.is_secure:
+            return True
+        guid, address = link.remote_guid, link.address
+        if self.peers.accepts_inbound(guid, address):
+            return True
+        return self.confirmations.holds(address, guid, now)
+
+    def find(self, address: str, guid: UUID, now: float, *, is_secure: bool) -> Link | None:
         """A connection to an address, and to a certain queue manager if that matters.
 
         If several queue managers have connected from that address, and it does not say which is
         meant, only one that we have connected to ourselves can be.
         """
+        if guid != NULL_GUID:
+            links = self._by_guid.get((address, guid), {})
+        elif self._is_shared(address, now):
+            links = self._dialled_to.get(address, {})
+        else:
+            links = self._by_address.get(address, {})
         best = None
-        links = [
-            link
-            for link in self._by_address.get(address, ())
-            if not link.closing and (link.is_open or link.is_outgoing)
-        ]
-        callers = {link.remote_guid for link in links if not link.is_outgoing}
         for link in links:
-            if is_secure and not link.is_secure:
+            if link.closing or (is_secure and not link.is_secure):
                 continue
-            if guid == NULL_GUID and len(callers) > 1 and not link.is_outgoing:
+            if not link.is_outgoing and not (link.is_open and self.carries(link, now)):
                 continue
-            if guid != NULL_GUID and guid not in (link.remote_guid, link.expected):
-                continue
-            if link.is_open:
+            if link.is_open and link.is_outgoing:
                 return link
-            best = link
+            if best is None or link.is_open:
+                best = link
         return best
 
-    def dial(self, address: str, guid: UUID, *, is_secure: bool, host: str) -> Link | None:
+    def _is_shared(self, address: str, now: float) -> bool:
+        """Whether several queue managers have connected from an address."""
+        callers: set[UUID] = set()
+        for link in self._by_address.get(address, ()):
+            if link.is_open and not link.is_outgoing and self.carries(link, now):
+                callers.add(link.remote_guid)
+                if len(callers) > 1:
+                    return True
+        return False
+
+    def identified(self, link: Link) -> None:
+        """It is known who is at the other end of a connection, or who has to be."""
+        for guid in (link.expected, link.remote_guid):
+            if guid != NULL_GUID:
+                self._by_guid.setdefault((link.address, guid), {})[link] = None
+
+    def find_asker(self, address: str, guid: UUID, *, is_secure: bool) -> Link | None:
+        """An open connection that a queue manager has made from an address, confirmed or not."""
+        for link in self._by_guid.get((address, guid), ()):
+            if link.is_open and link.remote_guid == guid and (link.is_secure or not is_secure):
+                return link
+        return None
+
+    def met(self, link: Link, now: float) -> None:
+        """A session is open: who is where is learnt, as far as it can be believed."""
+        guid, address = link.remote_guid, link.address
+        if link.is_outgoing:
+            self.confirmations.add(address, guid, now)
+        known = self.peers.learned(guid)
+        if (
+            known is not None
+            and known != address
+            and not link.is_secure
+            and self._is_there(known, guid, now)
+        ):
+            self._claims[guid] = link
+            self.tell(
+                "an identifier is claimed from a second address",
+                peer=address,
+                queue_manager=guid,
+                reason=f"{known} has it, and is in use: messages for it still go there",
+            )
+            return
+        self.peers.learn(guid, address)
+
+    def _is_there(self, address: str, guid: UUID, now: float) -> bool:
+        """Whether a queue manager has a session from an address, or was reached there lately."""
+        if self.confirmations.holds(address, guid, now):
+            return True
+        links = self._by_guid.get((address, guid), ())
+        return any(link.is_open and link.remote_guid == guid for link in links)
+
+    def unreachable(self, link: Link, now: float) -> None:
+        """This side could not connect: who was there may be elsewhere."""
+        self.confirmations.forget(link.address)
+        self._reconsider(link.expected, now)
+
+    def _reconsider(self, guid: UUID, now: float) -> None:
+        """Whether a queue manager is now where it said that it is, from a second address."""
+        claim = self._claims.get(guid)
+        known = self.peers.learned(guid)
+        if claim is None or (known is not None and self._is_there(known, guid, now)):
+            return
+        del self._claims[guid]
+        self.peers.learn(guid, claim.address)
+
+    def dial(
+        self, address: str, guid: UUID, kind: DialKind, *, is_secure: bool, host: str
+    ) -> Link | None:
         """A connection that is to be made, or None if there are too many."""
-        if len(self) >= self.settings.links_max:
+        if self._dialled >= self.settings.dialled_links_max:
             return None
         link = self._add(address, is_outgoing=True, guid=guid, is_secure=is_secure, host=host)
-        self.dialing.append(link)
+        self._dialled += 1
+        self.dials.add(link, kind)
         return link
 
     def accept(self, address: str, *, is_secure: bool) -> tuple[Link | None, str]:
@@ -93,17 +201,17 @@ class Switchboard:
         if refusal:
             link.is_refused = True
             self._refused += 1
+        else:
+            self._incoming[link.network] += 1
         return link, refusal
 
     def _refusal(self, address: str) -> str:
-        if len(self) >= self.settings.links_max:
-            return f"{self.settings.links_max} connections are open"
-        others = sum(
-            not each.is_outgoing and not each.is_refused
-            for each in self._by_address.get(address, ())
-        )
+        if self.accepted >= self.settings.links_max:
+            return f"{self.settings.links_max} connections that others have made are open"
+        network = peer_network(address)
+        others = self._incoming[network]
         if others >= self.settings.links_per_peer_max:
-            return f"{others} connections from there are open"
+            return f"{others} connections from {network} are open"
         return ""
 
     def _add(
@@ -120,19 +228,32 @@ class Switchboard:
         )
         self._links[link.number] = link
         self._by_address.setdefault(address, {})[link] = None
+        if is_outgoing:
+            self._dialled_to.setdefault(address, {})[link] = None
+        self.identified(link)
         return link
 
-    def remove(self, link: Link) -> None:
+    def remove(self, link: Link, now: float) -> None:
         """A connection is gone."""
         link.is_lost = True
-        if self._links.pop(link.number, None) is not None and link.is_refused:
-            self._refused -= 1
+        self.held.count(link)
+        if self._links.pop(link.number, None) is not None:
+            self._refused -= link.is_refused
+            self._dialled -= link.is_outgoing
+            if not link.is_refused and not link.is_outgoing:
+                self._incoming[link.network] -= 1
+                if not self._incoming[link.network]:
+                    del self._incoming[link.network]
+        self.dials.ended(link)
         self.dirty.pop(link, None)
-        others = self._by_address.get(link.address)
-        if others is not None:
-            others.pop(link, None)
-            if not others:
-                del self._by_address[link.address]
+        _take_out(self._by_address, link.address, link)
+        _take_out(self._dialled_to, link.address, link)
+        for guid in {link.expected, link.remote_guid}:
+            _take_out(self._by_guid, (link.address, guid), link)
+        guid = link.remote_guid
+        if self._claims.get(guid) is link:
+            del self._claims[guid]
+        self._reconsider(guid, now)
 
     def close(self, link: Link, reason: str) -> None:
         """[MS-MQQB] 3.1.5.9: a connection is to be closed, when what is to be written is."""
@@ -143,6 +264,38 @@ class Switchboard:
                 if queue.state is not OutgoingState.ON_HOLD:
                     queue.state = OutgoingState.DISCONNECTING
 
+    def count_held(self, link: Link, now: float) -> None:
+        """A connection has more under way; if all of them have too much, somebody gives way."""
+        self.held.count(link)
+        while (worst := self.held.worst(now)) is not None:
+            self._give_way(worst)
+
+    def _give_way(self, link: Link) -> None:
+        held = link.held_bytes
+        self.close(link, f"memory runs out, and it holds {held} bytes of it")
+        link.drops_arrivals = True
+        link.is_cut = True
+        link.take_outbox()
+        if link.session is not None:
+            link.session.close(link.closing)
+            link.session.forget_input()
+        link.unread_bytes = link.unwritten_bytes = 0
+        self.held.count(link)
+
+    @property
+    def outbox_high_bytes(self) -> int:
+        """With so much unwritten nothing more is sent on a connection."""
+        return 0 if self.held.is_tight else self.settings.outbox_high_bytes
+
     def tell(self, text: str, **fields: Fact) -> None:
         """Something happened that people may want to know."""
         self.told.append((text, fields))
+
+
+def _take_out(table: dict[_Key, dict[Link, None]], key: _Key, link: Link) -> None:
+    """A connection is in a table no more, nor is what it was there under if it was the last."""
+    others = table.get(key)
+    if others is not None:
+        others.pop(link, None)
+        if not others:
+            del table[key]

@@ -22,7 +22,9 @@ from merq.host.reporting import Hall
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
 from merq.model.destinations import parse_destination
+from merq.model.length_limits import check_lengths
 from merq.model.names import FormatName
+from merq.model.queue import NULL_GUID
 from merq.model.selecting import AtCursor
 from merq.protocol.application.requests import (
     AskStatus,
@@ -61,6 +63,7 @@ from merq.protocol.application.requests import (
     SendTo,
     TakeOffline,
 )
+from merq.protocol.application.sequence_requests import ResetSequences
 
 KNOWN_NAMES_MAX: Final = 1_024
 KNOWN_NAME_MAX: Final = 300
@@ -114,6 +117,7 @@ class Desk:
             ResumeQueue: self._resume_queue,
             DescribeTransfer: self._describe_transfer,
             ListSequences: self._list_sequences,
+            ResetSequences: self._reset_sequences,
             ListLinks: self._list_links,
             TakeOffline: self._take_offline,
             BringOnline: self._bring_online,
@@ -132,6 +136,7 @@ class Desk:
         Raises:
             MessageQueueError: What was asked for cannot be; nothing was changed.
         """
+        check_lengths(request)
         return self._rules[type(request)](number, request)
 
     def settled(self, number: int, result: object) -> None:
@@ -385,6 +390,17 @@ class Desk:
 
     def _list_sequences(self, _number: int, request: ListSequences) -> Reply:
         return transfers.sequences(self._engine.state, self._engine.queue(request.queue))
+
+    def _reset_sequences(self, number: int, request: ResetSequences) -> Reply:
+        queue = self._engine.queue(request.queue)
+        sender = request.sender.bytes_le
+        found = [
+            each
+            for each in transfers.sequences_to(self._engine.state, queue)
+            if each.key.source == sender or request.sender == NULL_GUID
+        ]
+        self._engine.arrivals.reset(number, found, queue.properties.path_name)
+        return PENDING
 
     def _list_links(self, _number: int, _request: ListLinks) -> Reply:
         return self._hall.sessions.reports()

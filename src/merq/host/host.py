@@ -119,7 +119,8 @@ class Host:
         """
         self._disk = disk
         self._settings = settings or HostSettings()
-        self._reserve = limits.disk_reserve_bytes
+        limits = limits.on_disk(disk.total_bytes())
+        self._reserve = max(limits.disk_reserve_bytes, limits.network_reserve_bytes)
         self.packets = LogPackets(self._settings.cache_bytes)
         self.engine = QueueManager(fresh.store_id, name, self.packets, limits)
         self._checkpoint_number = 0

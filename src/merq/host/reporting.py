@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from merq.engine import notices
 from merq.engine.administration import FIRST_PRIVATE_NUMBER
+from merq.engine.limits import LIMIT_MAX, WHOLE_PERCENT
 from merq.engine.manager import QueueManager
 from merq.engine.positions import AVAILABLE, LOCKED, Place
 from merq.engine.queue import NO_NOTE, Queue
@@ -29,6 +30,9 @@ from merq.wire.view import MessageView
 ACKNOWLEDGMENTS_SEARCHED_MAX: Final = 10_000
 """Messages of an administration queue that are looked at for acknowledgments about a message."""
 
+THROTTLED_TOLD_MAX: Final = 100
+"""Addresses that found no room and are told of."""
+
 
 class Sessions(Protocol):
     """Who has the sessions with other queue managers."""
@@ -36,6 +40,10 @@ class Sessions(Protocol):
     @property
     def open_count(self) -> int:
         """How many are open."""
+
+    @property
+    def throttled(self) -> tuple[str, ...]:
+        """Addresses from which nothing is read, because their messages found no room."""
 
     def reports(self) -> list[LinkReport]:
         """All connections, and what each is for."""
@@ -48,6 +56,11 @@ class NoSessions:
     def open_count(self) -> int:
         """None is open."""
         return 0
+
+    @property
+    def throttled(self) -> tuple[str, ...]:
+        """Nobody is."""
+        return ()
 
     def reports(self) -> list[LinkReport]:
         """There are none."""
@@ -73,7 +86,7 @@ class Hall:
 def status(host: Host, hall: Hall) -> Status:
     """How the queue manager is."""
     engine = host.engine
-    state = engine.state
+    state, limits = engine.state, engine.state.limits
     # What is written and not published was not sent yet.
     queues = [each for each in state.queues.values() if not _is_stage(each)]
     return Status(
@@ -98,7 +111,18 @@ def status(host: Host, hall: Hall) -> Status:
         readers=sum(len(each.waiting) for each in queues),
         online=state.connection_active,
         sessions=hall.sessions.open_count,
+        quota_bytes=_limited(limits.quota_bytes),
+        taken_bytes=state.taken_bytes,
+        network_bytes=state.network.total_bytes,
+        network_quota_bytes=_limited(limits.network_quota_bytes) if limits.is_shared else 0,
+        network_express_bytes=state.network_memory.total_bytes,
+        throttled_peers=hall.sessions.throttled[:THROTTLED_TOLD_MAX],
     )
+
+
+def _limited(quota_bytes: int) -> int:
+    """A quota for people: 0 if it is so large that it is none."""
+    return 0 if quota_bytes >= LIMIT_MAX // WHOLE_PERCENT else quota_bytes
 
 
 def describe(state: State, queue: Queue) -> QueueReport:

@@ -68,6 +68,7 @@ def transfer(engine: QueueManager, queue: Queue) -> TransferReport:
         resends=found.resends,
         resend_interval_s=found.resend_interval,
         resend_at=found.resend_time if is_waited_for else 0,
+        retry_at=found.retry_time if queue.positions.count else 0,
     )
 
 
@@ -93,6 +94,13 @@ def _place(sequence_id: int, number: int, previous: int) -> SequencePlace:
 
 def sequences(state: State, queue: Queue) -> list[SequenceReport]:
     """[MS-MQDMPR] 3.1.1.5: sequences that come to a queue, the latest first."""
+    found = sequences_to(state, queue)
+    latest = nlargest(SEQUENCES_TOLD_MAX, found, key=lambda each: each.last_access)
+    return [_sequence(state, each) for each in latest]
+
+
+def sequences_to(state: State, queue: Queue) -> list[Incoming]:
+    """The sequences whose name leads to a queue."""
     if queue.path is None:
         return []
     names = {
@@ -102,14 +110,12 @@ def sequences(state: State, queue: Queue) -> list[SequenceReport]:
     # A direct name led here, whatever this computer is called in it.
     end = str(queue.path).lower().removeprefix(LOCAL_COMPUTER)
     direct = f"{DIRECT}:"
-    found = [
+    return [
         each
         for each in state.sequences.all()
         if each.key.name in names
         or (each.key.name.startswith(direct) and each.key.name.endswith(end))
     ]
-    latest = nlargest(SEQUENCES_TOLD_MAX, found, key=lambda each: each.last_access)
-    return [_sequence(state, each) for each in latest]
 
 
 def _sequence(state: State, incoming: Incoming) -> SequenceReport:
@@ -122,6 +128,7 @@ def _sequence(state: State, incoming: Incoming) -> SequenceReport:
         last_access=incoming.last_access,
         rejects=incoming.rejects,
         address=incoming.origin.address,
+        dropped=incoming.dropped,
     )
 
 

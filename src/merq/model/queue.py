@@ -8,6 +8,9 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
+KILOBYTE: Final = 1024
+"""Quotas are kilobytes."""
+
 UNLIMITED: Final = 0xFFFFFFFF
 """[MS-MQDMPR] 3.1.7.1.33: the quota of a queue that has none."""
 
@@ -61,6 +64,22 @@ class QueueSettings:
     authenticate: bool = False
     privacy_level: PrivacyLevel = PrivacyLevel.OPTIONAL
     multicast_address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alteration:
+    """What is to be changed of a queue; None stays as it is."""
+
+    label: str | None = None
+    journaling: bool | None = None
+    quota: int | None = None
+    journal_quota: int | None = None
+    base_priority: int | None = None
+    type_id: UUID | None = None
+    poison_after: int | None = None
+    authenticate: bool | None = None
+    privacy_level: PrivacyLevel | None = None
+    multicast_address: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

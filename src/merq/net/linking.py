@@ -10,19 +10,20 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final, Protocol, cast
 
 from merq.exchange import Exchange, Link
+from merq.exchange.fair_ring import FairRing
+from merq.exchange.lookups import LOOKUPS_MAX, OTHERS_LOOKUPS_MAX
 from merq.exchange.switchboard import Fact
 from merq.model.properties import ConnectionStatus
+from merq.net.accepting import Acceptor
 from merq.net.pinging import Pinger
-from merq.net.securing import Securing
-
-BACKLOG: Final = 1024
-"""Connections that wait to be accepted."""
+from merq.net.securing import Handshakes, Securing
 
 TICK_S: Final = 0.1
 """How often it is looked whether a timer is due, while there is anything to wait for."""
@@ -30,8 +31,11 @@ TICK_S: Final = 0.1
 IDLE_TICK_S: Final = 1.0
 """The same, while there is nothing."""
 
-LOOKUPS_MAX: Final = 16
-"""Host names that are looked up at the same time."""
+SLICE_BYTES: Final = 4 << 10
+"""What is taken from a connection before it is the turn of another network's."""
+
+TURN_S: Final = 0.0005
+"""So long the connections together have their turns; then it is the turn of applications."""
 
 
 class Teller(Protocol):
@@ -53,6 +57,7 @@ class LinkingSettings:
         port: The TCP port, here and everywhere.
         listens: Whether others may connect.
         connect_s: How long a connection may take to be made.
+        lookup_s: How long the name service may take for a host name.
         tls_port: The port for sessions inside of TLS, None if there is none.
         server_context: What this side shows to who connects there.
         client_context: What it shows and demands when it connects.
@@ -64,6 +69,7 @@ class LinkingSettings:
     port: int
     listens: bool = True
     connect_s: float = 20.0
+    lookup_s: float = 20.0
     tls_port: int | None = None
     server_context: ssl.SSLContext | None = None
     client_context: ssl.SSLContext | None = None
@@ -78,6 +84,8 @@ class LinkProtocol(asyncio.Protocol):
         self._linking = linking
         self._is_secure = is_secure
         self._is_paused = False
+        self._unread = memoryview(b"")
+        self._ended = ""
         self.link = link
         self.transport: asyncio.Transport | None = None
 
@@ -99,21 +107,50 @@ class LinkProtocol(asyncio.Protocol):
         self.transport.set_write_buffer_limits(high=high, low=high // 2)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Bytes came: they are taken when it is this connection's turn."""
         link = self.link
-        if link is not None:
-            self._linking.receive(link, data)
-            self.restrain()
+        if link is None:
+            return
+        if self._unread:  # what TLS had in hand when reading was paused
+            self._unread = memoryview(bytes(self._unread) + data)
+        else:
+            self._unread = memoryview(data)
+            self._linking.await_turn(self, link)
+        link.unread_bytes = len(self._unread)
+        self._linking.exchange.counted(link, self._linking.now)
+        self.restrain()
+
+    def take_slice(self) -> None:
+        """It is this connection's turn: some of what came is taken."""
+        link = self.link
+        if link is None:
+            return
+        data, self._unread = self._unread[:SLICE_BYTES], self._unread[SLICE_BYTES:]
+        link.unread_bytes = len(self._unread)
+        self._linking.exchange.received(link, bytes(data), self._linking.now)
+        if self._unread:
+            self._linking.await_turn(self, link)
+        elif self.transport is None:
+            self._end(self._ended)
+        self.restrain()
 
     def flush(self) -> None:
         """Writes what there is to be written, and ends the connection if it is to be."""
         link, transport = self.link, self.transport
-        if link is None or transport is None:
+        if link is None:
+            return
+        if link.is_cut:
+            self._cut_off()
+            return
+        if transport is None:
+            if link.closing:
+                self._end("")
             return
         outbox = link.take_outbox()
         if outbox and not transport.is_closing():
             transport.write(outbox[0] if len(outbox) == 1 else b"".join(outbox))
         link.unwritten_bytes = transport.get_write_buffer_size()
+        self._linking.exchange.counted(link, self._linking.now)
         if link.closing and not transport.is_closing():
             transport.close()
             # Who reads nothing would keep it open for ever.
@@ -124,7 +161,7 @@ class LinkProtocol(asyncio.Protocol):
         link, transport = self.link, self.transport
         if link is None or transport is None or transport.is_closing():
             return
-        is_paused = self._linking.exchange.is_paused(link)
+        is_paused = bool(self._unread) or self._linking.exchange.is_paused(link)
         if is_paused and not self._is_paused:
             transport.pause_reading()
         elif not is_paused and self._is_paused:
@@ -139,11 +176,31 @@ class LinkProtocol(asyncio.Protocol):
             self._linking.go_on(link)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
-        link, self.link, self.transport = self.link, None, None
+        """The connection is gone; what it said before has its turns yet."""
+        self.transport = None
+        self._ended = "the other side closed the connection" if exc is None else str(exc)
+        if not self._unread or self._linking.is_over:
+            self._end(self._ended)
+
+    def _cut_off(self) -> None:
+        self._unread = memoryview(b"")
+        if self.transport is None:
+            self._end("")
+        else:
+            self.transport.abort()
+
+    def _end(self, reason: str) -> None:
+        self._unread = memoryview(b"")
+        link, self.link = self.link, None
         if link is not None:
-            reason = "the other side closed the connection" if exc is None else str(exc)
             self._linking.dismiss(link, reason)
+
+    def give_up(self) -> None:
+        """Ends the connection at once."""
+        if self.transport is None:
+            self._end(self._ended)
+        else:
+            self.transport.abort()
 
 
 class Linking:
@@ -166,13 +223,22 @@ class Linking:
         self._feed = feed
         self._log = log
         self._loop = asyncio.get_running_loop()
+        exchange.inbound.clock = self._loop.time
         self._protocols: dict[Link, LinkProtocol] = {}
-        self._servers: list[asyncio.Server] = []
+        self._unread: FairRing[str, LinkProtocol] = FairRing()
+        self._is_turn_due = False
+        self._acceptors: list[Acceptor] = []
+        self._handshakes = Handshakes()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looking = asyncio.Semaphore(LOOKUPS_MAX)
+        self._dialling: dict[Link, asyncio.Task[None]] = {}
+        # A lookup cannot be ended before the name service answers: each kind has its own threads.
+        self._resolvers = {
+            False: ThreadPoolExecutor(LOOKUPS_MAX, "merq-lookup"),
+            True: ThreadPoolExecutor(OTHERS_LOOKUPS_MAX, "merq-lookup-others"),
+        }
         self._pinger = Pinger(exchange)
         self._ticking: asyncio.TimerHandle | None = self._loop.call_later(TICK_S, self._tick)
-        self._is_over = False
+        self.is_over = False
         self._last_one: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
@@ -186,32 +252,25 @@ class Linking:
         """
         settings = self.settings
         if settings.listens:
-            self._servers.append(
-                await self._loop.create_server(
-                    lambda: LinkProtocol(self, None, is_secure=False),
-                    settings.host,
-                    settings.port,
-                    backlog=BACKLOG,
-                )
-            )
+            self._accept(settings.port, lambda: LinkProtocol(self, None, is_secure=False))
             if settings.answers_ping:
                 await self._pinger.listen(settings.host, settings.ping_port)
         if settings.tls_port is not None:
             assert settings.server_context is not None, "the settings have both or none"
             context = settings.server_context
-            self._servers.append(
-                await self._loop.create_server(
-                    lambda: Securing(
-                        LinkProtocol(self, None, is_secure=True),
-                        context,
-                        settings.connect_s,
-                        self._refuse_tls,
-                    ),
-                    settings.host,
-                    settings.tls_port,
-                    backlog=BACKLOG,
-                )
+            self._accept(
+                settings.tls_port,
+                lambda: Securing(
+                    LinkProtocol(self, None, is_secure=True),
+                    context,
+                    settings.connect_s,
+                    self._refuse_tls,
+                    self._handshakes,
+                ),
             )
+
+    def _accept(self, port: int, factory: Callable[[], asyncio.Protocol]) -> None:
+        self._acceptors.append(Acceptor.on(self.settings.host, port, factory, self._log))
 
     def _refuse_tls(self, transport: asyncio.BaseTransport, reason: str) -> None:
         peer = transport.get_extra_info("peername")
@@ -233,9 +292,38 @@ class Linking:
         pinged = self.exchange.settings.ping
         self._feed(lambda: self.exchange.connected(link, self._loop.time(), pinged=pinged))
 
+    @property
+    def now(self) -> float:
+        """Seconds on a clock that only goes forward."""
+        return self._loop.time()
+
     def receive(self, link: Link, data: bytes) -> None:
-        """Bytes came."""
+        """Takes bytes at once."""
         self._feed(lambda: self.exchange.received(link, data, self._loop.time()))
+
+    def await_turn(self, protocol: LinkProtocol, link: Link) -> None:
+        """A connection has bytes to be taken."""
+        self._unread.add(link.network, protocol)
+        self._call_turn()
+
+    def _call_turn(self) -> None:
+        if not self._is_turn_due:
+            self._is_turn_due = True
+            self._loop.call_soon(self._take_turns)
+
+    def _take_turns(self) -> None:
+        self._is_turn_due = False
+        self._feed(self._take_slices)
+
+    def _take_slices(self) -> None:
+        """Some bytes of each connection, network by network, until the time is over."""
+        end = self._loop.time() + TURN_S
+        while self._unread:
+            self._unread.pop().take_slice()
+            if self._loop.time() >= end:
+                break
+        if self._unread:
+            self._call_turn()
 
     def go_on(self, link: Link) -> None:
         """More may be written."""
@@ -261,9 +349,11 @@ class Linking:
                 protocol.flush()
                 protocol.restrain()
             elif link.closing and not link.is_lost:
+                if link in self._dialling:
+                    self._dialling[link].cancel()
                 self._loop.call_soon(self.dismiss, link, link.closing)
         for link in exchange.take_dialing():
-            self._start(self._dial(link))
+            self._dialling[link] = self._start(self._dial(link))
         for host in exchange.take_lookups():
             self._start(self._look_up(host))
         self._tell()
@@ -272,13 +362,14 @@ class Linking:
         for text, fields in self.exchange.take_told():
             self._log.info(text, **fields)
 
-    def _start(self, doing: Any) -> None:
-        task = self._loop.create_task(doing)
+    def _start(self, doing: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = self._loop.create_task(doing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _tick(self) -> None:
-        if self._is_over:
+        if self.is_over:
             return
         # Only what is awake needs it often.
         delay = TICK_S if len(self.exchange) or self.exchange.is_waiting else IDLE_TICK_S
@@ -288,6 +379,12 @@ class Linking:
             protocol.restrain()
 
     async def _dial(self, link: Link) -> None:
+        try:
+            await self._connect(link)
+        finally:
+            self._dialling.pop(link, None)
+
+    async def _connect(self, link: Link) -> None:
         settings, exchange = self.settings, self.exchange
         if exchange.settings.ping and not await self._pinger.ask(link.address, settings.ping_port):
             text = "no answer to a ping, or a refusal"
@@ -325,30 +422,34 @@ class Linking:
     async def _look_up(self, host: str) -> None:
         addresses: list[str] = []
         text = ""
-        async with self._looking:
-            try:
-                found = await self._loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-                addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-            except (OSError, UnicodeError) as wrong:
-                text = str(wrong)
+        threads = self._resolvers[self.exchange.outbound.lookups.is_for_others(host)]
+        try:
+            async with asyncio.timeout(self.settings.lookup_s):
+                addresses = await self._loop.run_in_executor(threads, _addresses_of, host)
+        except TimeoutError:
+            text = f"the name service has not answered within {self.settings.lookup_s:g} s"
+        except (OSError, UnicodeError) as wrong:
+            text = str(wrong)
         self._feed(lambda: self.exchange.looked_up(host, addresses, self._loop.time(), text))
 
     # The end.
 
     def stop_accepting(self) -> None:
         """No further connections."""
-        for server in self._servers:
-            server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         self._pinger.close()
 
     async def close(self) -> None:
         """[MS-MQQB] 3.1.4.2: ends every connection."""
-        self._is_over = True
+        self.is_over = True
         if self._ticking is not None:
             self._ticking.cancel()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for threads in self._resolvers.values():
+            threads.shutdown(wait=False, cancel_futures=True)
         for protocol in list(self._protocols.values()):
             protocol.flush()
             if protocol.transport is not None:
@@ -358,12 +459,17 @@ class Linking:
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._last_one), 1.0)
         for protocol in list(self._protocols.values()):
-            if protocol.transport is not None:
-                protocol.transport.abort()
+            protocol.give_up()
         if self._protocols and self._last_one is not None:
             await self._last_one
-        for server in self._servers:
-            await server.wait_closed()
+        for acceptor in self._acceptors:
+            await acceptor.wait_closed()
+
+
+def _addresses_of(host: str) -> list[str]:
+    """What the name service says; waits for it."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 def _is_way(host: str, address: str) -> bool:

@@ -8,11 +8,57 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, cast
 
+from merq.model.peer_networks import peer_network
+
 READ_BYTES: Final = 1 << 18
+
+HANDSHAKE_BYTES_MAX: Final = 128 << 10
+"""What may come before a handshake is done: a chain of certificates, and room to spare."""
+
+HANDSHAKES_MAX: Final = 256
+"""Handshakes under way at a time; with another the oldest of all gives way."""
+
+HANDSHAKES_PER_PEER_MAX: Final = 64
+"""Handshakes under way of one network; with another its oldest gives way."""
+
+
+class Handshakes:
+    """TLS handshakes that are not done yet, by network.
+
+    Where there are too many the oldest gives way: one that is meant is done soon.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[Securing, str] = {}
+        self._networks: Counter[str] = Counter()
+
+    def begin(self, securing: Securing, network: str) -> None:
+        """Another one has begun."""
+        if self._networks[network] >= HANDSHAKES_PER_PEER_MAX:
+            oldest = next(each for each, own in self._under_way.items() if own == network)
+            self._give_way(oldest, f"{HANDSHAKES_PER_PEER_MAX} others from {network} are under way")
+        elif len(self._under_way) >= HANDSHAKES_MAX:
+            oldest = next(iter(self._under_way))
+            self._give_way(oldest, f"{HANDSHAKES_MAX} others are under way")
+        self._under_way[securing] = network
+        self._networks[network] += 1
+
+    def _give_way(self, oldest: Securing, reason: str) -> None:
+        self.end(oldest)
+        oldest.give_up(f"the TLS handshake took too long while {reason}")
+
+    def end(self, securing: Securing) -> None:
+        """One is done, or will not be."""
+        network = self._under_way.pop(securing, None)
+        if network is not None:
+            self._networks[network] -= 1
+            if not self._networks[network]:
+                del self._networks[network]
 
 
 class SecuredTransport(asyncio.Transport):
@@ -69,6 +115,7 @@ class Securing(asyncio.Protocol):
         context: The service's certificate, and whom it trusts.
         handshake_s: How long the handshake may take.
         refuse: Told why, if the handshake fails.
+        handshakes: Those that are under way; this one is among them until it is done.
     """
 
     def __init__(
@@ -77,7 +124,10 @@ class Securing(asyncio.Protocol):
         context: ssl.SSLContext,
         handshake_s: float,
         refuse: Callable[[asyncio.BaseTransport, str], None],
+        handshakes: Handshakes,
     ) -> None:
+        self._handshakes = handshakes
+        self._handshake_bytes = 0
         self._inner = inner
         self._handshake_s = handshake_s
         self._refuse = refuse
@@ -92,6 +142,11 @@ class Securing(asyncio.Protocol):
         self._raw = cast("asyncio.Transport", transport)
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(self._handshake_s, self._hurry)
+        self._handshakes.begin(self, peer_network(transport.get_extra_info("peername")[0]))
+
+    def give_up(self, reason: str) -> None:
+        """The handshake is not gone on with."""
+        self._fail(reason)
 
     def _hurry(self) -> None:
         if not self._is_secure:
@@ -109,6 +164,9 @@ class Securing(asyncio.Protocol):
         self._incoming.write(data)
         try:
             if not self._is_secure and not self._shake_hands():
+                self._handshake_bytes += len(data)
+                if self._handshake_bytes > HANDSHAKE_BYTES_MAX:
+                    self._fail(f"{self._handshake_bytes} bytes came, and the handshake is not done")
                 return
             opened = self._open()
         except ssl.SSLError as wrong:
@@ -127,6 +185,7 @@ class Securing(asyncio.Protocol):
             return False
         self._flush()
         self._is_secure = True
+        self._handshakes.end(self)
         assert self._raw is not None
         self._inner.connection_made(SecuredTransport(self, self._raw))
         return True
@@ -170,6 +229,7 @@ class Securing(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
+        self._handshakes.end(self)
         if self._deadline is not None:
             self._deadline.cancel()
         if self._is_secure:

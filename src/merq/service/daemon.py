@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import socket
 import time
@@ -182,7 +183,9 @@ class Service:
         peers = section.known_peers()
         if section.offline:
             host.engine.take_offline()
-        reception.exchange = exchange = Exchange(host, section.exchange_settings(), peers)
+        reception.exchange = exchange = Exchange(
+            host, section.exchange_settings(), peers, random.random
+        )
         linking = Linking(exchange, sockets, listeners.feed, self._log)
         listeners.flushes.append(linking.flush)
         return linking

@@ -18,27 +18,33 @@ from uuid import UUID
 
 from merq.client.security import harden, load_authorities, load_pair
 from merq.errors import SettingsError
-from merq.exchange import ExchangeSettings, Peer, Peers
+from merq.exchange import AcknowledgeTo, ExchangeSettings, Peer, Peers
 from merq.model.queue_settings import BASE_PRIORITY_MAX, BASE_PRIORITY_MIN
 from merq.net.linking import LinkingSettings
 from merq.protocol.binary.settings import MERQ_WINDOW, STANDARD_PORT, WINDOW, SessionSettings
 from merq.service.kinds import (
+    MIB,
     PORT_MAX,
     Address,
+    Choice,
     Count,
     File,
     ReachableHost,
     Seconds,
+    Size,
     Switch,
     Text,
 )
-from merq.service.sections import DAY_S, check, setting
+from merq.service.sections import BYTES_MAX, DAY_S, check, setting
 
 PEERS_MAX: Final = 100_000
 """Peers that a file may name."""
 
 _PEER_KEYS: Final = frozenset(
-    {"name", "guid", "host", "via", "public_queues", "base_priorities", "tls"}
+    {
+        *("name", "guid", "host", "via", "public_queues", "base_priorities", "tls"),
+        "accepts_inbound",
+    }
 )
 
 
@@ -111,9 +117,53 @@ class ExchangeSection:
     merq_window: int = setting(
         MERQ_WINDOW, Count(1, 0xFFFF), "The same with another Merq, which both sides recognise."
     )
-    links_max: int = setting(4096, Count(1, 1 << 20), "Connections at a time, both ways.")
+    acknowledge_to: str = setting(
+        AcknowledgeTo.KNOWN.value,
+        Choice(tuple(each.value for each in AcknowledgeTo)),
+        "Where administration queues may be that others' messages name: `peer`, at the address "
+        "that the message came from; `known`, also where the file of peers or a session has a "
+        "queue manager and where applications send; `any`, anywhere.",
+    )
+    acknowledgment_lifetime_s: float = setting(
+        3 * DAY_S,
+        Seconds(1, 365 * DAY_S),
+        "How long administration acknowledgments wait here until they can be sent.",
+    )
+    links_max: int = setting(
+        4096, Count(1, 1 << 20), "Connections at a time that others have made."
+    )
     links_per_peer_max: int = setting(
-        512, Count(1, 1 << 20), "Connections at a time that one address may have made."
+        512,
+        Count(1, 1 << 20),
+        "Connections at a time that one address may have made, or one /64 network of IPv6.",
+    )
+    memory_bytes: int = setting(
+        256 * MIB,
+        Size(16 * MIB, BYTES_MAX),
+        "What all connections together may have under way: bytes that came and are not taken care "
+        "of, half packets included, and bytes to be written. From half of it on each has one "
+        "packet at a time; beyond it, who keeps most for longest is cut off.",
+    )
+    stall_s: float = setting(
+        30.0,
+        Seconds(1, 3600),
+        "A packet that is not whole after this time, and a second more for each KiB of it that "
+        "came, ends its session.",
+    )
+    dialled_links_max: int = setting(
+        4096, Count(1, 1 << 20), "Connections at a time that this side has made or is making."
+    )
+    dials_max: int = setting(
+        256,
+        Count(4, 1 << 16),
+        "Connections that are being made at a time. Where the last attempt failed has at most half "
+        "of them, what only acknowledgments wait for a quarter.",
+    )
+    confirmation_s: float = setting(
+        600.0,
+        Seconds(0, DAY_S),
+        "How long after this side has connected to a queue manager messages for it may also go "
+        "through a connection that it makes.",
     )
     connect_s: float = setting(
         20.0, Seconds(0.1, 3600), "How long a connection may take to be made."
@@ -121,7 +171,15 @@ class ExchangeSection:
     retry_s: float = setting(
         5.0,
         Seconds(0.05, DAY_S),
-        "Between two attempts to connect (Windows: TryConnectInterval).",
+        "Between two attempts to connect, at first (Windows: TryConnectInterval).",
+    )
+    retry_max_s: float = setting(
+        60.0,
+        Seconds(0.05, DAY_S),
+        "The longest time between two attempts: it doubles with each that fails.",
+    )
+    lookup_s: float = setting(
+        20.0, Seconds(0.1, 3600), "How long the name service may take for a host name."
     )
     initialization_s: float = setting(
         60.0, Seconds(0.1, 3600), "How long a session may take to be open."
@@ -244,8 +302,10 @@ class ExchangeSection:
                 initialization_s=self.initialization_s,
                 cleanup_s=self.cleanup_s,
                 ack_wait_s=self.ack_wait_s,
+                stall_s=self.stall_s,
             ),
             retry_s=self.retry_s,
+            retry_max_s=self.retry_max_s,
             order_ack_s=self.order_ack_s,
             order_ack_max_s=self.order_ack_max_s,
             order_ack_every=self.order_ack_every,
@@ -260,7 +320,13 @@ class ExchangeSection:
             hardened=self.hardened,
             ping=self.ping,
             links_max=self.links_max,
+            held_bytes_max=self.memory_bytes,
             links_per_peer_max=self.links_per_peer_max,
+            dialled_links_max=self.dialled_links_max,
+            dials_max=self.dials_max,
+            confirmation_s=self.confirmation_s,
+            acknowledge_to=AcknowledgeTo(self.acknowledge_to),
+            acknowledgment_lifetime_s=int(self.acknowledgment_lifetime_s),
         )
 
     def linking_settings(self, address: str) -> LinkingSettings:
@@ -283,6 +349,7 @@ class ExchangeSection:
             port=self.port,
             listens=self.listen and not self.tls_only and not self.hardened,
             connect_s=self.connect_s,
+            lookup_s=self.lookup_s,
             tls_port=None if self.hardened else self.tls_port,
             server_context=server,
             client_context=client,
@@ -345,11 +412,17 @@ def _peer(table: Any) -> Peer:
             raise TypeError(f"{key} is {value!r}; text belongs there")
     if not texts["name"]:
         raise ValueError("name is missing")
-    if bool(texts["host"]) == bool(texts["via"]):
-        raise ValueError("either host or via belongs there: where it is, or who passes on to it")
     queues, secure = table.get("public_queues", []), table.get("tls", False)
+    inbound = table.get("accepts_inbound", False)
     if not isinstance(queues, list) or not isinstance(secure, bool):
         raise TypeError("public_queues is a list of GUIDs, tls is true or false")
+    if not isinstance(inbound, bool):
+        raise TypeError("accepts_inbound is true or false")
+    if (texts["host"] and texts["via"]) or not (texts["host"] or texts["via"] or inbound):
+        raise ValueError(
+            "either host or via belongs there: where it is, or who passes on to it; or "
+            "accepts_inbound, if it connects to us and nobody can connect to it"
+        )
     return Peer(
         name=texts["name"],
         guid=UUID(texts["guid"]),
@@ -358,6 +431,7 @@ def _peer(table: Any) -> Peer:
         public_queues=tuple(UUID(each) for each in queues),
         base_priorities=_base_priorities(table.get("base_priorities", {}), queues),
         is_secure=secure,
+        accepts_inbound=inbound,
     )
 
 

@@ -25,6 +25,10 @@ SYNCS_A_TURN: Final = 8
 """So often the disk is gone to before others have their turn."""
 
 
+TURN_S: Final = 0.002
+"""After this time others have their turn, too."""
+
+
 class Keeper:
     """Keeps what the reception's clients want kept.
 
@@ -97,11 +101,16 @@ class Keeper:
             for _ in range(SYNCS_A_TURN):
                 if not self._sync():
                     break
+                if self._loop.time() - now > TURN_S:
+                    self.wake_later()
+                    break
                 self._reception.perform(now)
             else:
                 self.wake_later()
             if self._host.needs_upkeep:
                 self._kick.set()
+            if self._reception.has_arrivals:
+                self.wake_later()  # in between it is the turn of applications
         except Exception as wrong:  # noqa: BLE001 - whatever it is, it is told and acted on
             self.stumble(wrong)
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 import ssl
 import struct
@@ -19,7 +20,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, cast
 
-from merq.net.securing import Securing
+from merq.model.peer_networks import peer_network
+from merq.net.accepting import Acceptor
+from merq.net.securing import Handshakes, Securing
 from merq.protocol.application.greeting import Hello
 from merq.service.keeping import Keeper
 from merq.service.logs import Log
@@ -35,9 +38,6 @@ GOODBYE_S: Final = 1.0
 
 PROBE_S: Final = 10
 """Seconds between looks at a TCP connection over which nothing goes."""
-
-BACKLOG: Final = 1024
-"""Connections that wait to be accepted."""
 
 TOKEN_CHECK_S: Final = 5.0
 """How often it is looked whether tokens of those who are connected still hold."""
@@ -79,7 +79,7 @@ class _Peer:
 
     Attributes:
         text: For the log.
-        group: Whose connections are counted together: an address, or a user of this machine.
+        group: Whose connections are counted together: a network, or a user of this machine.
     """
 
     text: str
@@ -227,7 +227,8 @@ class Listeners:
         self._loop = asyncio.get_running_loop()
         self._protocols: dict[Connection, ApplicationProtocol] = {}
         self._groups: Counter[str] = Counter()
-        self._servers: list[asyncio.Server] = []
+        self._acceptors: list[Acceptor] = []
+        self._handshakes = Handshakes()
         self._own_socket: Path | None = None
         self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)
         self._held_bytes = 0
@@ -246,11 +247,7 @@ class Listeners:
         path = self.settings.socket_path
         listener = _local_listener(path, self.settings.socket.mode)
         self._own_socket = path
-        self._servers.append(
-            await self._loop.create_unix_server(
-                lambda: ApplicationProtocol(self), sock=listener, backlog=BACKLOG
-            )
-        )
+        self._acceptors.append(Acceptor(listener, lambda: ApplicationProtocol(self), self.log))
         if self.settings.tcp.port is None:
             return
 
@@ -258,13 +255,12 @@ class Listeners:
             inner = ApplicationProtocol(self)
             if context is None:
                 return inner
-            return Securing(inner, context, self.settings.limits.handshake_s, self._refuse_tls)
+            limit_s = self.settings.limits.handshake_s
+            return Securing(inner, context, limit_s, self._refuse_tls, self._handshakes)
 
-        server = await self._loop.create_server(
-            opened, self.settings.tcp_host, self.settings.tcp.port, backlog=BACKLOG
-        )
-        self._servers.append(server)
-        self.tcp_port = server.sockets[0].getsockname()[1]
+        acceptor = Acceptor.on(self.settings.tcp_host, self.settings.tcp.port, opened, self.log)
+        self._acceptors.append(acceptor)
+        self.tcp_port = acceptor.address[1]
 
     def _refuse_tls(self, transport: asyncio.BaseTransport, reason: str) -> None:
         self.log.warning("TLS connection refused", peer=_peer_of(transport).text, reason=reason)
@@ -384,8 +380,8 @@ class Listeners:
 
     def stop_accepting(self) -> None:
         """No further connections; the socket's file goes."""
-        for server in self._servers:
-            server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         if self._own_socket is not None:  # what somebody else has put there stays
             self._own_socket.unlink(missing_ok=True)
 
@@ -406,8 +402,8 @@ class Listeners:
             if protocol.transport is not None:
                 protocol.transport.abort()
         await self._all_gone()
-        for server in self._servers:
-            await server.wait_closed()
+        for acceptor in self._acceptors:
+            await acceptor.wait_closed()
 
 
 def _local_listener(path: Path, mode: int) -> socket.socket:
@@ -425,12 +421,16 @@ def _local_listener(path: Path, mode: int) -> socket.socket:
     elif path.exists():
         raise FileExistsError(errno.EEXIST, "no socket, and in the way of ours", str(path))
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # Nobody else can connect before its mode says who may.
+    before = os.umask(0o177)
     try:
         listener.bind(str(path))
         path.chmod(mode)
     except BaseException:
         listener.close()
         raise
+    finally:
+        os.umask(before)
     return listener
 
 
@@ -450,7 +450,7 @@ def _peer_of(transport: asyncio.BaseTransport) -> _Peer:
         pid, uid, _ = _credentials(connected)
         return _Peer(f"user {uid}, process {pid}", f"user {uid}", is_local=True)
     host, port = transport.get_extra_info("peername")[:2]
-    return _Peer(f"{host}:{port}", str(host), is_local=False)
+    return _Peer(f"{host}:{port}", peer_network(host), is_local=False)
 
 
 def _keep_alive(connected: socket.socket, limits: LimitSettings) -> None:

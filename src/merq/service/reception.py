@@ -187,6 +187,11 @@ class Reception:
         self._exchange = exchange
         self._hall.sessions = exchange
 
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether messages of other queue managers wait for another turn."""
+        return self._exchange is not None and self._exchange.inbound.has_more
+
     # Coming and going.
 
     def connected(self, peer: str, *, is_local: bool) -> Connection | None:

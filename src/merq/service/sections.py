@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from merq.engine.limits import LEASE_S, STAGE_KEEP_S, Limits
+from merq.engine.limits import LEASE_S, STAGE_KEEP_S, WHOLE_PERCENT, Limits
 from merq.errors import SettingsError
 from merq.host import HostSettings
 from merq.host.host import BALLAST_BYTES
 from merq.host.packets import CACHE_BYTES
+from merq.model.queue import UNLIMITED
 from merq.service.kinds import (
     GIB,
     KIB,
@@ -210,10 +211,20 @@ class LimitSettings:
 class EngineSettings:
     """[MS-MQDMPR] 3.1.1.1: what the queue manager as a whole keeps to."""
 
-    machine_quota_kb: int = setting(
-        Limits().machine_quota,
-        Count(0, Limits().machine_quota),
-        "What all messages together may take, in kilobytes. The largest number is no limit.",
+    machine_quota_kb: int | None = setting(
+        None,
+        Count(0, UNLIMITED),
+        f"What all messages together may take, in kilobytes. {UNLIMITED} is no limit.",
+        otherwise="half of the disk that the data folder is on, at least 1 GB",
+    )
+    network_share_percent: int = setting(
+        Limits().network_share_percent,
+        Count(0, WHOLE_PERCENT),
+        "What messages of other queue managers may take of `machine_quota_kb` and of "
+        "`memory_bytes`, in percent; the rest is for applications alone. One address may take as "
+        "much of it as it leaves for others, so one alone the half. With less free room on the "
+        "disk than four times `disk_reserve_bytes` no message of theirs is taken. 100 makes no "
+        "difference between other queue managers and applications.",
     )
     memory_bytes: int = setting(
         Limits().memory_bytes,
@@ -235,6 +246,7 @@ class EngineSettings:
         """What the engine takes."""
         return Limits(
             machine_quota=self.machine_quota_kb,
+            network_share_percent=self.network_share_percent,
             memory_bytes=self.memory_bytes,
             disk_reserve_bytes=self.disk_reserve_bytes,
         )

@@ -11,6 +11,7 @@ import hmac
 import os
 import re
 import secrets
+import stat
 import tomllib
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,11 @@ FILE_BYTES_MAX: Final = 1 << 20
 
 TOKENS_MAX: Final = 1000
 """Tokens in a file: a check looks at every one of them."""
+
+FILE_CLOSED: Final = 0o022
+FOLDER_CLOSED: Final = 0o002
+"""Permissions to write that the file of tokens and its folder must not give. Many systems give each
+user a group of his own that may write to his folders."""
 
 FILE_VERSION: Final = 1
 NAME_FORM: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -228,17 +234,14 @@ def load_tokens(folder: Path) -> tuple[Token, ...]:
     path = folder / TOKENS_FILE
     try:
         with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
+            found = os.fstat(file.fileno())
             data = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
         return ()
     except OSError as wrong:
         raise TokenError(f"{path} cannot be read: {wrong.strerror}") from wrong
-    if os.name == "posix" and mode & 0o022:
-        raise TokenError(
-            f"{path} can be written by others than its owner, who could let themselves in; "
-            f"look at what is in it, then `chmod 600 {path}`"
-        )
+    if os.name == "posix":
+        _check_owner(path, found)
     if len(data) > FILE_BYTES_MAX:
         raise TokenError(f"{path} has more than {FILE_BYTES_MAX} bytes; `merq token` wrote no such")
     try:
@@ -248,6 +251,29 @@ def load_tokens(folder: Path) -> tuple[Token, ...]:
         raise TokenError(
             f"{path} is damaged: {wrong}. Put it right or remove it and make new tokens"
         ) from wrong
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    """Who can change the file, or put another in its place, can let himself in."""
+    folder = path.parent.stat()
+    trusted = {0, os.geteuid()}
+    if os.geteuid() == 0:
+        trusted.add(folder.st_uid)  # the administrator looks after somebody else's service
+    for place, its, closed, right in (
+        (path, found, FILE_CLOSED, "600"),
+        (path.parent, folder, FOLDER_CLOSED, "700"),
+    ):
+        if its.st_uid not in trusted:
+            raise TokenError(
+                f"{place} belongs to user {its.st_uid}, who could let himself in; look at what is "
+                f"in {path}, then `chown {os.geteuid()} {place}`"
+            )
+        # In a folder with the sticky bit others can add files, but not replace this one.
+        if its.st_mode & closed and not its.st_mode & stat.S_ISVTX:
+            raise TokenError(
+                f"{place} can be written by others than its owner, who could let themselves in; "
+                f"look at what is in {path}, then `chmod {right} {place}`"
+            )
 
 
 class _Damage(ValueError):

@@ -6,7 +6,7 @@ import fnmatch
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from merq.client.connecting import connect
@@ -28,7 +28,7 @@ class Access:
     """How a queue manager is reached."""
 
     url: str
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     ca: str | None = None
     cert: str | None = None
     key: str | None = None

@@ -79,6 +79,9 @@ class Disk(Protocol):
     def free_bytes(self) -> int:
         """How many bytes can still be written, as far as the disk itself limits it."""
 
+    def total_bytes(self) -> int:
+        """How large the disk is, whatever is on it."""
+
 
 class _SystemFile:
     """A file of the operating system."""
@@ -252,6 +255,13 @@ class FileDisk:
         except OSError as wrong:
             raise _failure(wrong, f"asking for the room at {self._root}") from wrong
         return found.f_bavail * found.f_frsize
+
+    def total_bytes(self) -> int:
+        """How large the file system is."""
+        try:
+            return shutil.disk_usage(self._root).total
+        except OSError as wrong:
+            raise _failure(wrong, f"asking for the size of {self._root}") from wrong
 
 
 def _failure(wrong: OSError, doing: str) -> StoreFull | StoreFailed:

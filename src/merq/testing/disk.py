@@ -502,6 +502,10 @@ class SimulatedDisk:
         with self._machine.turn:
             return self._machine.room()
 
+    def total_bytes(self) -> int:
+        """The capacity, if there is one."""
+        return self._machine.capacity or ROOM_WITHOUT_LIMIT
+
     def announce(self, operation: Operation, name: str) -> _Machine:
         """Calls `before`; the machine's turn is not held, so that others may go on."""
         self._machine.check()

@@ -332,6 +332,11 @@ def with_references(
     return b"".join((head, packet[64:admin_at], *names, packet[end:]))
 
 
+def without_time_to_reach(packet: bytes) -> bytes:
+    """The packet of a message that has all the time to reach its queue."""
+    return packet[:12] + _U32.pack(INFINITE) + packet[16:]
+
+
 def with_previous(packet: bytes, transaction_at: int, number: int) -> bytes:
     """[MS-MQQB] 3.1.7.1.3: the packet that says which message of its sequence was before it."""
     at = transaction_at + 16

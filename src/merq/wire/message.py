@@ -7,7 +7,7 @@ accepts exactly what `UserMessage.parse` accepts.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from merq.errors import WireError
 from merq.wire.headers import (
@@ -174,6 +174,50 @@ class UserMessage:
         return cls(base_header=base, user_header=user, session_header=session, **message)
 
 
+class Examined(NamedTuple):
+    """Where things are in a packet that was found to be in order.
+
+    Attributes:
+        base_flags: BaseHeader.Flags, as bits.
+        user_flags: UserHeader.Flags, as bits.
+        packet_size: Its bytes without a SessionHeader.
+        properties_at: Where the MessagePropertiesHeader begins.
+        label_length: Its characters, the last one null.
+        body_at: Where the body begins.
+        body_length: Its bytes, decrypted.
+    """
+
+    base_flags: int
+    user_flags: int
+    packet_size: int
+    properties_at: int
+    label_length: int
+    body_at: int
+    body_length: int
+
+
+def examine(packet: bytes) -> Examined:
+    """Checks a packet as `UserMessage.parse` does, without making values of its texts and names.
+
+    Raises:
+        WireError: It is not in order.
+    """
+    reader = Reader(packet, skims=True)
+    message = UserMessage.unpack(reader, read_base(reader))
+    at = reader.starts["message_properties_header"]
+    fields = message.message_properties_header.fields
+    body_at = at + fields.SIZE + 2 * fields.label_length + fields.extension_size
+    return Examined(
+        message.base_header.flags.pack(),
+        message.user_header.fields.flags.pack(),
+        message.base_header.packet_size,
+        at,
+        fields.label_length,
+        body_at,
+        fields.message_size,
+    )
+
+
 def read_base(reader: Reader) -> BaseHeader:
     """The BaseHeader at the reader's position."""
     return _read(reader, BaseHeader, "base_header")
@@ -187,6 +231,7 @@ def tracing_problem(base: BaseHeader) -> str:
 
 
 def _read(reader: Reader, form: type[_P], name: str) -> _P:
+    reader.starts[name] = reader.position
     with reader.part(name):
         value: _P = form.unpack(reader)
     return value

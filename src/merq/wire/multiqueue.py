@@ -14,15 +14,15 @@ from merq.errors import WireError
 from merq.wire.headers import PACKET_SIZE_MAX
 from merq.wire.layout import Layout, constant, guid_field, layout, number, spare
 from merq.wire.queues import PrivateQueueFormatName, PublicQueueFormatName
-from merq.wire.reader import Reader, pack_wide, padding_for
+from merq.wire.reader import HEADER_ALIGNMENT, Reader, null_character, pack_wide, padding_for
 
 ELEMENT_PUBLIC = 1
 ELEMENT_PRIVATE = 2
 ELEMENT_DIRECT = 3
 ELEMENT_DISTRIBUTION_LIST = 6
 
-MQF_ELEMENTS_MAX = 16_384
-"""Names in one list: far beyond any real one, and too few to swell a packet in memory."""
+MQF_ELEMENTS_MAX = 1024
+"""Names in one list: far beyond any real one, and few enough to be looked at in one go."""
 
 DESTINATION_ID = 0x0064
 ADMIN_ID = 0x00C8
@@ -51,15 +51,9 @@ class MQFDirectQueueFormatName:
     def unpack(cls, reader: Reader) -> Self:
         """The name at the reader's position."""
         start = reader.position
-        at = start
-        # find() may hit a null that straddles two characters: only even distances count.
-        while True:
-            at = reader.data.find(b"\0\0", at, reader.end)
-            if at < 0:
-                raise reader.fail("the name has no terminating null character")
-            if (at - start) % 2 == 0:
-                break
-            at += 1
+        at = null_character(reader.data, start, reader.end)
+        if at < 0:
+            raise reader.fail("the name has no terminating null character")
         return cls(direct_format_name=reader.wide(at + 2 - start, "direct_format_name"))
 
 
@@ -77,6 +71,12 @@ _FORMS: dict[int, type[MQFFormatName]] = {
     ELEMENT_DISTRIBUTION_LIST: MQFDistributionQueueFormatName,
 }
 _TYPES = {form: number for number, form in _FORMS.items()}
+_FIXED_SIZES = {
+    ELEMENT_PUBLIC: PublicQueueFormatName.SIZE,
+    ELEMENT_PRIVATE: PrivateQueueFormatName.SIZE,
+    ELEMENT_DISTRIBUTION_LIST: MQFDistributionQueueFormatName.SIZE,
+}
+"""Bytes of a name, where all bytes are allowed in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,8 @@ class MQFAddressHeader:
         if not fields.element_count:
             reader.note("format_name_list", reader.position, 0, [])
         with reader.bounded(start + fields.header_size):
-            for index in range(fields.element_count):
+            first = _skim(reader, start, fields.element_count) if reader.skims else 0
+            for index in range(first, fields.element_count):
                 with reader.part(f"format_name_list[{index}]"):
                     elements.append(MQFFormatNameElement.unpack(reader, start))
             if reader.remaining >= 4:
@@ -184,6 +185,30 @@ class MQFAddressHeader:
             counted_padding=counted,
             padding=reader.pad(start),
         )
+
+
+def _skim(reader: Reader, origin: int, count: int) -> int:
+    """Passes over names that are in order, without making values; how many there were.
+
+    What is wrong with the one behind them is said by reading it.
+    """
+    data, end, at = reader.data, reader.end, reader.position
+    for index in range(count):
+        head = data[at : at + 2]
+        kind = head[0] | head[1] << 8 if at + 2 <= end else 0
+        if kind == ELEMENT_DIRECT:
+            after = null_character(data, at + 2, end) + 2
+            if after == 1:
+                return index
+        elif size := _FIXED_SIZES.get(kind):
+            after = at + 2
+            after += -(after - origin) % HEADER_ALIGNMENT + size
+            if after > end:
+                return index
+        else:
+            return index
+        reader.position = at = after
+    return count
 
 
 @layout("MS-MQMQ 2.2.20.3", size=8)

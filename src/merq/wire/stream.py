@@ -46,6 +46,11 @@ class PacketSplitter:
         """How many bytes wait for the rest of their packet."""
         return len(self._pending)
 
+    @property
+    def expected(self) -> int:
+        """How many bytes the packet has of which some wait; 0 if that is not known yet."""
+        return self._needed
+
     def feed(self, data: bytes) -> list[bytes]:
         """Takes the next bytes of the stream, gives every packet that they complete."""
         packets: list[bytes] = []

@@ -12,7 +12,7 @@ import struct
 from typing import Final, final
 from uuid import UUID
 
-from merq.wire.message import UserMessage
+from merq.wire.message import UserMessage, examine
 from merq.wire.security import SecurityHeader
 
 # Numbers that headers.py has too stand here again as Final: the compiled build folds them in.
@@ -240,26 +240,17 @@ class MessageView:
 
     def _study(self) -> None:
         """Lets the full parser decide, and takes the offsets from what it found."""
-        message = UserMessage.parse(self.packet)
-        user, properties = message.user_header, message.message_properties_header
-        self.base_flags = message.base_header.flags.pack()
-        self.user_flags = user.fields.flags.pack()
-        self.packet_size = message.base_header.packet_size
-        at = _NAMES_AT
-        at += 0 if user.destination_queue is None else len(user.destination_queue.pack())
+        found = examine(self.packet)
+        flags = found.user_flags
+        self.base_flags, self.user_flags = found.base_flags, flags
+        self.packet_size = found.packet_size
+        at = self._raw_name_end(flags >> 10 & 7, _NAMES_AT)
         self._destination_end = at
-        at += 0 if user.admin_queue is None else len(user.admin_queue.pack())
-        at += 0 if user.response_queue is None else len(user.response_queue.pack())
-        self._names_end = at
-        at += 0 if user.connector_type is None else 16
-        at += 0 if message.transaction_header is None else len(message.transaction_header.pack())
-        at += 0 if message.security_header is None else len(message.security_header.pack())
-        self._properties_at = at
-        self._label_length = properties.fields.label_length
-        self._body_at = (
-            at + _PROPERTIES_SIZE + 2 * self._label_length + properties.fields.extension_size
-        )
-        self._body_length = properties.fields.message_size
+        at = self._raw_name_end(flags >> 13 & 7, at)
+        self._names_end = self._raw_name_end(flags >> 16 & 7, at)
+        self._properties_at = found.properties_at
+        self._label_length = found.label_length
+        self._body_at, self._body_length = found.body_at, found.body_length
 
     # What routing and queues ask for.
 
@@ -406,6 +397,11 @@ class MessageView:
         """[MS-MQMQ] 2.2.18.1.6: normal, report, or which acknowledgment."""
         at = self._properties_at + 2
         return self.packet[at] | self.packet[at + 1] << 8
+
+    def with_acknowledgments(self, asked: int) -> bytes:
+        """The packet with other administration acknowledgments asked for."""
+        at = self._properties_at
+        return self.packet[:at] + bytes([self.packet[at] & ~0x0F | asked]) + self.packet[at + 1 :]
 
     def with_class(self, message_class: int) -> bytes:
         """The packet with another class: why the message is where it is."""

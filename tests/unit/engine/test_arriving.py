@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from kit.messages import user_messages
 from merq.engine.arriving import Arrival
+from merq.engine.departing import SKIPPED_S
+from merq.engine.incoming import SEQUENCE_IDLE_S
 from merq.engine.limits import Limits
 from merq.errors import MessageQueueError
 from merq.hresult import HResult
@@ -310,7 +312,7 @@ def test_when_the_store_is_full_nothing_has_happened_and_it_can_come_again(world
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.8")
 def test_what_the_computer_has_no_room_for_is_refused_with_all_behind_it() -> None:
-    world = World(Limits(machine_quota=1))
+    world = World(Limits(machine_quota=1, network_share_percent=100))
     number = world.create("q")
     small, large = foreign("q", 1, body=b"a"), foreign("q", 2, body=bytes(2000))
     arrived = arrive(world, small, large, foreign("q", 3, body=b"c"))
@@ -332,15 +334,106 @@ def test_nothing_is_taken_while_the_queue_manager_is_short_of_disk(world: World)
     assert len(world.bodies(number)) == 1
 
 
+def stranger(number: int) -> bytes:
+    """The first message of somebody who was never here."""
+    source = UUID(int=0xF000 + number).bytes_le
+    return foreign("tx", transaction=place(1), source_queue_manager=source)
+
+
+def senders(world: World) -> set[bytes]:
+    return {each.key.source for each in world.engine.state.sequences.all()}
+
+
 @pytest.mark.limit("merq.engine.incoming.SEQUENCES_MAX")
-def test_only_so_many_sequences_are_kept(world: World, lower: Lower) -> None:
-    lower("merq.engine.arriving", "SEQUENCES_MAX", 1)
-    world.create("tx", transactional=True)
+def test_the_idlest_sequence_goes_when_so_many_are_kept(world: World, lower: Lower) -> None:
+    lower("merq.engine.incoming", "SEQUENCES_MAX", 2)
+    number = world.create("tx", transactional=True)
     sequence(world, (1, 0))
-    stranger = foreign("tx", transaction=place(1), source_queue_manager=ELSEWHERE.bytes_le)
-    arrived = arrive(world, stranger)
-    assert (arrived.taken, arrived.refusal) == (0, "1 sequences are kept already")
-    sequence(world, (2, 1))
+    for each in range(5):
+        assert arrive(world, stranger(each), address=f"10.9.9.{each}").refusal == ""
+    assert len(world.engine.state.sequences) == 2
+    assert len(world.bodies(number)) == 6
+    world.restart()
+    assert len(world.engine.state.sequences) == 2, "the log knows which were forgotten"
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_network_that_has_so_many_loses_its_own(
+    world: World, lower: Lower, *, checkpoint: bool
+) -> None:
+    lower("merq.engine.incoming", "SEQUENCES_PER_NETWORK_MAX", 3)
+    number = world.create("tx", transactional=True)
+    sequence(world, (1, 0))
+    for each in range(9):
+        arrive(world, stranger(each), address=f"2001:db8::{each}")
+    assert len(world.engine.state.sequences) == 4
+    if checkpoint:
+        world.checkpoint()
+    world.restart()
+    assert len(world.engine.state.sequences) == 4
+    assert THERE.bytes_le in senders(world)
+    sequence(world, (1, 0), (2, 1))
+    assert world.bodies(number).count(b"1") == 1, "who was there before goes on"
+    assert b"2" in world.bodies(number)
+
+
+def test_a_sequence_with_messages_in_a_queue_goes_last(world: World, lower: Lower) -> None:
+    lower("merq.engine.incoming", "SEQUENCES_PER_NETWORK_MAX", 3)
+    number = world.create("tx", transactional=True)
+    arrive(world, *(stranger(each) for each in range(3)))
+    world.receive(number)  # of the first
+    world.receive(number)  # of the second
+    world.tick(1)
+    arrive(world, stranger(1))  # the second is not the idlest any more: it came again
+    arrive(world, stranger(7))
+    arrive(world, stranger(8))
+    assert {UUID(bytes_le=each).int - 0xF000 for each in senders(world)} == {2, 7, 8}
+
+
+def test_who_has_sent_more_than_once_goes_after_who_has_not(world: World, lower: Lower) -> None:
+    lower("merq.engine.incoming", "SEQUENCES_PER_NETWORK_MAX", 3)
+    number = world.create("tx", transactional=True)
+    sequence(world, (1, 0), (2, 1))
+    for _ in range(2):
+        world.receive(number)
+    for each in range(9):
+        world.tick(each + 1)
+        arrive(world, stranger(each))
+    assert THERE.bytes_le in senders(world)
+
+
+@pytest.mark.spec("MS-MQDMPR 3.1.1.5", "E135")
+def test_a_sequence_of_which_nothing_came_for_very_long_is_forgotten(world: World) -> None:
+    world.create("tx", transactional=True)
+    arrivals = world.engine.arrivals
+    sequence(world, (1, 0))
+    arrivals.forget_idle()
+    step = SKIPPED_S
+    now = 0
+    while now <= SEQUENCE_IDLE_S + step:
+        assert len(world.engine.state.sequences) == 1
+        now += step
+        world.engine.tick(START + now)
+    arrivals.forget_idle()
+    world.perform()
+    assert len(world.engine.state.sequences) == 0
+    world.restart()
+    assert len(world.engine.state.sequences) == 0
+
+
+@pytest.mark.parametrize("years", [10, -10])
+@pytest.mark.spec("E135")
+def test_a_clock_that_jumps_makes_nobody_forget(world: World, years: int) -> None:
+    world.create("tx", transactional=True)
+    arrivals = world.engine.arrivals
+    sequence(world, (1, 0))
+    arrivals.forget_idle()
+    world.engine.tick(START + years * 366 * 24 * 3600)
+    arrivals.forget_idle()
+    assert len(world.engine.state.sequences) == 1
+    world.restart()
+    world.engine.arrivals.forget_idle()
+    assert len(world.engine.state.sequences) == 1
 
 
 # Anything.

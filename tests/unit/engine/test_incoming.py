@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merq.engine.history import Recent
 from merq.engine.incoming import (
     Incoming,
     Origin,
-    Recent,
     SequenceKey,
     Sequences,
     pack_sequence,
@@ -87,7 +87,10 @@ def test_a_sequence_is_known_by_its_sender_and_the_name_it_sends_to() -> None:
     assert sequences.key_of(ONE, 3, b"\x10\0\0\0") != sequences.key_of(ONE, 3, b"\x11\0\0\0")
     assert sequences.key_of(ONE, 3, b"\x10\0\0\0") != sequences.key_of(ONE, 5, b"\x10\0\0\0")
     assert sequences.find(key) is None
-    assert sequences.get(key) is sequences.get(key)
+    found = sequences.match(key, 7, Origin("10.0.0.1", ONE), 0)
+    assert (len(sequences), sequences.find(key)) == (0, None), "nothing is kept by asking"
+    sequences.keep(found, lambda _: False)
+    assert sequences.match(key, 7, Origin("10.0.0.1", ONE), 0) is found
     assert (len(sequences), [each.key for each in sequences.all()]) == (1, [key])
 
 
@@ -103,7 +106,7 @@ def test_names_are_remembered_only_so_many_at_a_time(lower: Lower) -> None:
 
 @given(
     name=st.text(max_size=20),
-    place=st.tuples(st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 32) - 1)),
+    place=st.tuples(st.integers(0, (1 << 64) - 1), st.integers(1, (1 << 32) - 1)),
     address=st.sampled_from(["", "10.0.0.1", "fe80::1"]),
 )
 @pytest.mark.spec("MS-MQDMPR 3.1.1.5", "MS-MQQB 3.1.1.3.1")
@@ -125,7 +128,9 @@ def test_an_older_record_does_not_take_a_sequence_back() -> None:
     sequences = Sequences()
     for place in ((5, 3), (4, 9), (5, 2)):
         unpack_sequence(pack_sequence(Incoming(KEY), *place), sequences)
-    assert sequences.get(KEY).settled == (5, 3)
+    found = sequences.find(KEY)
+    assert found is not None
+    assert found.settled == (5, 3)
 
 
 # Identifiers.
@@ -184,7 +189,7 @@ def test_old_identifiers_are_forgotten() -> None:
 
 @pytest.mark.limit("merq.engine.incoming.HISTORY_SOURCES_MAX")
 def test_the_sender_that_is_silent_longest_is_forgotten(lower: Lower) -> None:
-    lower("merq.engine.incoming", "HISTORY_SOURCES_MAX", 2)
+    lower("merq.engine.history", "HISTORY_SOURCES_MAX", 2)
     recent = Recent()
     third = bytes(16)
     recent.add(ONE, 1, 100)

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from merq.engine.notices import JOURNAL_NUMBER, POSITIVE_RECEIVE
-from merq.engine.reserving import GROUP_NAME_MAX
 from merq.hresult import HResult
+from merq.model.length_limits import GROUP_NAME_MAX
 from merq.model.message_class import MessageClass
 from unit.engine.bulk_world import ALL, BODIES, GROUP, BulkWorld, filled
 from unit.engine.conftest import Lower

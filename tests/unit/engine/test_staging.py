@@ -9,8 +9,8 @@ import pytest
 from merq.engine.holdings import STAGE_NUMBER_FIRST
 from merq.engine.notices import JOURNAL_NUMBER, POSITIVE_ARRIVAL
 from merq.engine.sending import MESSAGES_AT_ONCE_MAX
-from merq.engine.staging import WRITER_NAME_MAX
 from merq.hresult import HResult
+from merq.model.length_limits import WRITER_NAME_MAX
 from merq.model.message_class import MessageClass
 from merq.wire.headers import TransactionFields
 from merq.wire.message import UserMessage

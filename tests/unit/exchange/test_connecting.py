@@ -131,7 +131,9 @@ def test_where_nobody_answers_is_tried_again_after_a_while() -> None:
     town.wait(0.2)
     assert town.dialled == [TWO, TWO]
     town.down.clear()
-    town.wait(5.2)
+    town.wait(9.7)
+    assert receiver.bodies(QUEUE) == [], "each time it is twice as long"
+    town.wait(0.4)
     assert receiver.bodies(QUEUE) == [b"a"]
     assert state(sender) is OutgoingState.CONNECTED
 
@@ -188,7 +190,7 @@ def test_who_has_a_session_with_us_is_known_by_it() -> None:
     receiver.send(back, b"b")
     town.run()
     assert sender.bodies(0x10) == [b"b"]
-    assert town.dialled == [TWO], "the session is there already"
+    assert town.dialled == [TWO, ONE], "it is called where its session comes from"
     town.cut()
     town.down |= {ONE, TWO}
     receiver.send(back, b"c")
@@ -196,7 +198,7 @@ def test_who_has_a_session_with_us_is_known_by_it() -> None:
     assert receiver.waiting(back)[-1] == b"c"
     assert receiver.history(back)[-1] == "SocketConnectFailure", "it is sought where it was"
     town.down.clear()
-    town.wait(5.2)
+    town.wait(10.2)
     assert sender.bodies(0x10) == [b"b", b"c"]
 
 
@@ -216,8 +218,9 @@ def test_what_waits_for_a_queue_manager_that_nobody_knew_goes_when_it_calls() ->
     town.run()
     assert sender.bodies(0x10) == [b"b"], "it does not wait until it is time to try again"
     for name in (private, public):
-        assert receiver.history(name) == ["RoutingDataNotAvailable", "Established"]
-    assert town.dialled == [TWO]
+        assert receiver.history(name)[:2] == ["RoutingDataNotAvailable", "InProcess"]
+        assert receiver.history(name)[-1] == "Established"
+    assert town.dialled == [TWO, ONE], "whether it is there is seen by calling it"
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.5")
@@ -249,9 +252,17 @@ def test_queues_to_the_same_address_share_a_session_from_either_side() -> None:
     town.wait(1.0)
     assert (receiver.bodies(QUEUE), receiver.bodies(TX)) == ([b"a"], [b"b"])
     assert sender.bodies(0x10) == [b"c"]
-    assert (town.dialled, town.links()) == ([TWO], 1)
+    assert (town.dialled, town.links()) == ([TWO, ONE], 2), "the first time each is called"
     assert sender.waiting(ORDERED) == [], "the OrderAck went the same way"
-    assert receiver.history(r"DIRECT=TCP:10.0.0.1\private$\back") == ["Established"]
+    town.wait(11.0, step=1.0)
+    town.cut()
+    town.down.add(ONE)
+    sender.send(PLAIN, b"d")
+    town.run()
+    receiver.send(r"DIRECT=TCP:10.0.0.1\private$\back", b"e")
+    town.run()
+    assert sender.bodies(0x10) == [b"c", b"e"], "the session of who was reached there is used"
+    assert (town.dialled, town.links()) == ([TWO, ONE, TWO], 1)
 
 
 @pytest.mark.spec("MS-MQQB 3.1.4.1", "MS-MQQB 3.1.3.2")
@@ -310,7 +321,7 @@ def test_a_queue_manager_that_is_offline_neither_calls_nor_answers() -> None:
     sender.send(PLAIN, b"b")
     receiver.send(r"DIRECT=TCP:10.0.0.1\private$\q", b"c")
     town.wait(12.0)
-    assert town.dialled == [TWO, ONE, ONE, ONE]
+    assert town.dialled == [TWO, ONE, ONE]
     assert receiver.bodies(QUEUE) == [b"a"]
     sender.host.engine.bring_online()
     town.wait(0.2)
@@ -337,7 +348,7 @@ def test_addresses_that_are_found_while_offline_are_not_called() -> None:
 @pytest.mark.limit("exchange.links_max")
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.5.3.1")
 def test_only_so_many_connections_are_made() -> None:
-    town, sender, receiver = pair(changed(links_max=1), ExchangeSettings())
+    town, sender, receiver = pair(changed(links_max=1, dialled_links_max=1), ExchangeSettings())
     town.managers[THREE] = manager(THREE)
     sender.send(PLAIN, b"a", recoverable=True)
     town.wait(1.0)
@@ -346,11 +357,14 @@ def test_only_so_many_connections_are_made() -> None:
     town.run()
     assert sender.history(name) == ["ConnectionLimitReached"]
     assert state(sender, name) is OutgoingState.DISCONNECTED
+    taken = sender.exchange.accepted(THREE, town.now)
+    assert taken is not None
+    assert not taken.is_refused, "those who connect have room of their own"
     refused = sender.exchange.accepted(THREE, town.now)
     assert refused is not None
     assert refused.is_refused
     assert "a connection was refused" in [text for text, _ in sender.exchange.take_told()]
-    assert len(sender.exchange) == 1
+    assert len(sender.exchange) == 2
     assert receiver.bodies(QUEUE) == [b"a"]
     town.cut()
     town.wait(5.2)

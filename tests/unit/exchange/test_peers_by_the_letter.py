@@ -370,7 +370,7 @@ def test_beyond_the_limit_of_connections_a_session_is_refused_with_an_answer() -
     refused.say(establish(refused.guid))
     (answer,) = refused.written
     assert unpack_from("<H", answer, 18)[0] == 0x12, "EstablishConnection, CS = 1"
-    assert "1 connections are open" in refused.link.closing
+    assert "1 connections that others have made are open" in refused.link.closing
     assert len(one.exchange) == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from merq.engine.incoming import Origin
 from merq.errors import MessageQueueError
 from merq.host import transfers
 from merq.hresult import HResult
@@ -183,13 +184,12 @@ def test_names_by_identifiers_lead_to_their_queues_too(pair: Pair) -> None:
     engine = pair.there.engine
     queue = engine.find_queue(r".\private$\ordered")
     state, source = engine.state, pair.here.guid.bytes_le
-    state.sequences.learn(
-        state.sequences.key_of(source, 5, queue.properties.identifier.bytes_le), 7, 1
-    )
-    state.sequences.learn(
-        state.sequences.key_of(source, 3, queue.number.to_bytes(4, "little")), 8, 1
-    )
-    state.sequences.learn(state.sequences.key_of(source, 3, b"\x99\0\0\0"), 9, 1)
+    origin = Origin("10.0.0.1", source)
+    public = state.sequences.key_of(source, 5, queue.properties.identifier.bytes_le)
+    private = state.sequences.key_of(source, 3, queue.number.to_bytes(4, "little"))
+    another = state.sequences.key_of(source, 3, b"\x99\0\0\0")
+    for sequence_id, key in ((7, public), (8, private), (9, another)):
+        state.sequences.learn(key, (sequence_id, 1), origin)
     names = {each.sequence_id: each.format_name for each in sequences(pair.there, "ordered")}
     assert names == {
         7: f"PUBLIC={queue.properties.identifier}",
@@ -206,8 +206,9 @@ def test_a_crowd_of_senders_is_told_in_part_the_latest_first(
     name = r"OS:there\private$\ordered".encode("utf-16-le")
     for number in range(1, 10):
         key = state.sequences.key_of(bytes([number]) * 16, 7, name)
-        state.sequences.learn(key, number, 1)
-        state.sequences.get(key).last_access = START + number
+        found = state.sequences.learn(key, (number, 1), Origin("10.0.0.1", key.source))
+        assert found is not None
+        found.last_access = START + number
     assert [each.sequence_id for each in sequences(pair.there, "ordered")] == [9, 8, 7]
 
 

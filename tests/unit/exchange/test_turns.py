@@ -122,7 +122,8 @@ def test_each_entry_of_the_history_names_the_address_that_was_tried_and_why_it_f
 @pytest.mark.spec("MS-MQQB 3.1.5.2")
 def test_a_session_that_is_open_is_used_rather_than_one_that_is_being_made() -> None:
     elsewhere = Peer(name="three", guid=GUIDS[THREE], host=ONE)
-    sender, receiver = manager(ONE), manager(TWO, peers=(elsewhere,))
+    known = Peer(name="one", guid=GUIDS[ONE], accepts_inbound=True)
+    sender, receiver = manager(ONE), manager(TWO, peers=(elsewhere, known))
     town = Town(sender, receiver)
     assert (sender.create("q"), receiver.create("q")) == (0x10, 0x10)
     sender.send(PLAIN, b"a")
@@ -140,8 +141,10 @@ def test_a_session_that_is_open_is_used_rather_than_one_that_is_being_made() -> 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.5.10")
 def test_whoever_connects_and_says_nothing_does_not_hide_a_session_that_is_open() -> None:
-    town, sender, receiver = pair()
-    assert sender.create("q") == 0x10
+    known = Peer(name="one", guid=GUIDS[ONE], accepts_inbound=True)
+    sender, receiver = manager(ONE), manager(TWO, peers=(known,))
+    town = Town(sender, receiver)
+    assert (sender.create("q"), receiver.create("q")) == (0x10, 0x10)
     assert receiver.exchange.accepted(ONE, town.now) is not None
     sender.send(PLAIN, b"a")
     town.run()

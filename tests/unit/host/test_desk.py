@@ -9,7 +9,7 @@ from merq.errors import MessageQueueError, ReceiveTimeout
 from merq.hresult import HResult
 from merq.model.access import Access, Share
 from merq.model.delivered import Delivered
-from merq.model.queue import QueueSettings
+from merq.model.queue import Alteration, QueueSettings
 from merq.model.selecting import AtCursor, ByLookup, ByMessageId, First
 from merq.protocol.application import requests as asked
 from merq.protocol.application.reports import QueueReport, Result, Status
@@ -95,7 +95,7 @@ def test_queues_are_made_found_changed_listed_and_deleted(bureau: Bureau) -> Non
     path = r".\private$\made"
     queue = bureau.number(desk, asked.CreateQueue(path, QueueSettings(label="a"), NAME))
     assert bureau.ask(desk, asked.FindQueue(path)) == queue
-    changed = asked.ChangeQueue(queue, asked.Alteration(label="b", quota=7))
+    changed = asked.ChangeQueue(queue, Alteration(label="b", quota=7))
     assert bureau.ask(desk, changed) is None
     report = bureau.ask(desk, asked.DescribeQueue(queue))
     assert isinstance(report, QueueReport)

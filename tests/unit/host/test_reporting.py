@@ -7,7 +7,7 @@ import pytest
 
 from merq.model.access import Access
 from merq.model.message_class import MessageClass
-from merq.model.queue import QueueSettings
+from merq.model.queue import Alteration, QueueSettings
 from merq.model.selecting import First
 from merq.protocol.application import requests as asked
 from merq.protocol.application.reports import QueueReport, Sighting, Status, Whereabouts
@@ -231,6 +231,6 @@ def test_a_queue_manager_tells_how_it_is(bureau: Bureau) -> None:
 
 def test_a_change_is_seen_at_once(bureau: Bureau) -> None:
     queue = bureau.queue("q")
-    change = ChangeQueue(queue, asked.Alteration(journaling=True))
+    change = ChangeQueue(queue, Alteration(journaling=True))
     assert bureau.ask(bureau.desk(), change) is None
     assert described(bureau, queue).properties.journaling

@@ -10,7 +10,7 @@ import pytest
 
 from merq.model.access import Access, Share
 from merq.model.delivered import Delivered
-from merq.model.queue import QueueSettings
+from merq.model.queue import Alteration, QueueSettings
 from merq.model.selecting import AtCursor, ByCorrelationId, ByLookup, ByMessageId, First, Seek
 from merq.protocol.application import requests as asked
 from merq.protocol.application.codec import encode_request
@@ -58,7 +58,7 @@ def corpus(queue: int, strict: int, known: int, lookup_id: int) -> list[Request]
         asked.EndPrepared(UUID(int=1), Ending.COMMIT),
         asked.ListPrepared(),
         asked.CreateQueue(r".\private$\made", QueueSettings(label="x"), UUID(int=3)),
-        asked.ChangeQueue(queue, asked.Alteration(label="y", quota=1000)),
+        asked.ChangeQueue(queue, Alteration(label="y", quota=1000)),
         asked.DeleteQueue(strict + 2),
         asked.Purge(queue),
         asked.FindQueue(r".\private$\plain"),

@@ -176,6 +176,25 @@ def test_a_file_that_others_may_write_refuses_everybody(tmp_path: Path, log: Str
     assert len(errors(log)) == 1
 
 
+def test_a_folder_that_others_may_write_refuses_everybody(tmp_path: Path, log: StringIO) -> None:
+    text, _ = new_token(tmp_path, "billing", now=NOW)
+    tmp_path.chmod(0o777)
+    assert f"chmod 700 {tmp_path}" in refusal(tokens_of(tmp_path).check(text, NOW))
+    assert len(errors(log)) == 1
+    tmp_path.chmod(0o1777)
+    assert isinstance(tokens_of(tmp_path).check(text, NOW), TokenHolder), "nobody can replace it"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_of_somebody_else_refuses_everybody(tmp_path: Path, log: StringIO) -> None:
+    text, _ = new_token(tmp_path, "billing", now=NOW)
+    os.chown(tmp_path / TOKENS_FILE, 12_345, -1)
+    assert "belongs to user 12345" in refusal(tokens_of(tmp_path).check(text, NOW))
+    assert len(errors(log)) == 1
+    os.chown(tmp_path, 12_345, -1)
+    assert isinstance(tokens_of(tmp_path).check(text, NOW), TokenHolder), "it is his service"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_file_that_cannot_be_read_refuses_everybody(tmp_path: Path, log: StringIO) -> None:
     text, _ = new_token(tmp_path, "billing", now=NOW)

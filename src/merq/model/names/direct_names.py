@@ -75,7 +75,11 @@ class DirectName(QueueOnComputer):
 
     def path_name(self) -> PathName:
         """[MS-MQDMPR] 3.1.7.1.26: the path name of the same queue, with the host as computer."""
-        return path_of(self, computer=self.host)
+        return self.path_name_on(self.host)
+
+    def path_name_on(self, computer: str) -> PathName:
+        """The path name of the same queue on a computer, whatever the host is called."""
+        return path_of(self, computer=computer)
 
     def without_prefix(self) -> str:
         r"""[MS-MQMQ] 2.2.7: the name as packets carry it, `OS:computer\PRIVATE$\queue`.

@@ -54,7 +54,7 @@ class PathName(QueueOnComputer):
 
     def on(self, computer: str) -> PathName:
         """[MC-MQAC] 3.10.6.1: the queue of the same name on another computer."""
-        return replace(self, computer=computer)
+        return self if computer == self.computer else replace(self, computer=computer)
 
 
 def parse_path_name(text: str) -> PathName:

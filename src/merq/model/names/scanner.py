@@ -6,6 +6,7 @@ Not here: the grammars, which are in the modules of the kinds of names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NoReturn
@@ -64,6 +65,10 @@ SUBQUEUE = NamePart(
     has_spaces=True,
 )
 DOMAIN = NamePart(what="domain name", length_max=DOMAIN_LENGTH_MAX, forbidden=frozenset('\\/;,"='))
+
+
+_WORD = re.compile(r"[A-Za-z0-9_]*")
+"""Characters that no part forbids and none ends at."""
 
 
 class Scanner:
@@ -126,7 +131,11 @@ class Scanner:
     def take_part(self, part: NamePart, *, stops: str = "", hint: str = "") -> str:
         """Steps over a part that people choose; ends before a character that it cannot contain."""
         start = self.position
-        units = 0
+        # Every part may have these, so that the usual name takes one step.
+        run = _WORD.match(self.text, start)
+        assert run is not None, "an empty run is one, too"
+        units = min(run.end() - start, part.length_max)
+        self.position += units
         while not self.at_end and not self.sees(stops):
             character = self.text[self.position]
             is_space = part.has_spaces and character == " "
@@ -217,7 +226,7 @@ def upper(text: str) -> str:
 
 def utf16_length(text: str) -> int:
     """The length that the wire counts: characters beyond U+FFFF are two units."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text) if text.isascii() else len(text) + sum(each > "\uffff" for each in text)
 
 
 def fold(text: str) -> str:

@@ -54,6 +54,13 @@ class Status:
         throttled: Disk or memory runs low, and no message is taken until there is more.
         express_bytes: What express messages take in memory.
         free_disk_bytes: Room on the disk, as it was looked at last.
+        quota_bytes: The most that all messages together may take; 0 if there is no quota.
+        taken_bytes: What they take of it, those on their way into a queue included.
+        network_bytes: What messages of other queue managers take of that.
+        network_quota_bytes: The most that they may take; 0 if they have no share of their own.
+        network_express_bytes: What their express messages take in memory.
+        throttled_peers: Addresses of queue managers from which nothing is read, because their
+            messages found no room.
         online: [MS-MQDMPR] 3.1.1.1: sessions with other queue managers are allowed.
         sessions: How many of them are open.
     """
@@ -79,6 +86,12 @@ class Status:
     readers: int
     online: bool
     sessions: int
+    quota_bytes: int = 0
+    taken_bytes: int = 0
+    network_bytes: int = 0
+    network_quota_bytes: int = 0
+    network_express_bytes: int = 0
+    throttled_peers: tuple[str, ...] = ()
 
 
 # The way to other queue managers.
@@ -141,6 +154,7 @@ class TransferReport:
         resends: How often transactional messages were sent again since then.
         resend_interval_s: How long an order acknowledgment is waited for.
         resend_at: When they are sent again, in seconds since 1970; 0 if nothing waits.
+        retry_at: When it is tried again to connect, in seconds since 1970; 0 if nothing waits.
     """
 
     state: OutgoingState
@@ -159,6 +173,7 @@ class TransferReport:
     resends: int
     resend_interval_s: int
     resend_at: int
+    retry_at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +187,9 @@ class SequenceReport:
         number: Its last message that is durable here.
         last_access: When the last one came, in seconds since 1970.
         rejects: Messages that were out of order since the last that was not.
-        address: Where the sender was, if the name is a direct one.
+        address: Where the messages came from: the sender, or a router.
+        dropped: Messages in the name of this sender that were dropped since the start without
+            telling whoever sent them, because their sequence cannot be the next.
     """
 
     sender: UUID
@@ -182,6 +199,7 @@ class SequenceReport:
     last_access: int
     rejects: int
     address: str
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

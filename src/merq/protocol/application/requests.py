@@ -2,7 +2,8 @@
 
 The same values drive a queue manager in-process and one behind a socket. Queues are meant by their
 numbers, which stay the same for ever; transactions and cursors by numbers that hold for as long as
-whoever asks is connected. A transaction of 0 is none, and so is a handle of 0.
+whoever asks is connected. A transaction of 0 is none, and so is a handle of 0. How long a text may
+be stands in its type.
 """
 
 from __future__ import annotations
@@ -14,9 +15,18 @@ from typing import TypeAlias, final
 from uuid import UUID
 
 from merq.model.access import Access, Share
-from merq.model.queue import PrivacyLevel, QueueSettings
+from merq.model.length_limits import (
+    AnyWriterText,
+    GroupText,
+    OwnerText,
+    QueueNameText,
+    StageNumbers,
+    WriterText,
+)
+from merq.model.queue import Alteration, QueueSettings
 from merq.model.row_batch import RowBatch
 from merq.model.selecting import Selection
+from merq.protocol.application.sequence_requests import ResetSequences
 
 # Messages. These are made for every message: plain classes are quicker to make than frozen ones.
 
@@ -38,7 +48,7 @@ class Send:
         queue: int,
         packets: Sequence[bytes],
         transaction: int = 0,
-        dead_letter: str = "",
+        dead_letter: QueueNameText = "",
         handle: int = 0,
     ) -> None:
         self.queue = queue
@@ -125,7 +135,7 @@ class SendTo:
 
     destinations: tuple[tuple[str, bytes], ...]
     transaction: int = 0
-    dead_letter: str = ""
+    dead_letter: QueueNameText = ""
 
 
 @final
@@ -140,7 +150,11 @@ class SendManyTo:
     __slots__ = ("dead_letter", "name", "packets", "transaction")
 
     def __init__(
-        self, name: str, packets: Sequence[bytes], transaction: int = 0, dead_letter: str = ""
+        self,
+        name: QueueNameText,
+        packets: Sequence[bytes],
+        transaction: int = 0,
+        dead_letter: QueueNameText = "",
     ) -> None:
         self.name = name
         self.packets = packets
@@ -220,25 +234,9 @@ class EndPrepared:
 class CreateQueue:
     """[MS-MQDMPR] 3.1.7.1.3: makes a private queue; answers its number."""
 
-    path_name: str
+    path_name: QueueNameText
     settings: QueueSettings
     identifier: UUID
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alteration:
-    """What is to be changed of a queue; None stays as it is."""
-
-    label: str | None = None
-    journaling: bool | None = None
-    quota: int | None = None
-    journal_quota: int | None = None
-    base_priority: int | None = None
-    type_id: UUID | None = None
-    poison_after: int | None = None
-    authenticate: bool | None = None
-    privacy_level: PrivacyLevel | None = None
-    multicast_address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +266,7 @@ class Purge:
 class FindQueue:
     """A queue by its path name; answers its number."""
 
-    path_name: str
+    path_name: QueueNameText
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +274,7 @@ class CreateSubqueue:
     """Makes a subqueue, unless it is there; answers its number."""
 
     queue: int
-    name: str
+    name: QueueNameText
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,7 +417,7 @@ class ReadRows:
     """
 
     queue: int
-    group: str
+    group: GroupText
     start: int
     end: int = 0
     skip: int = 0
@@ -442,8 +440,8 @@ class Reserve:
     """
 
     queue: int
-    group: str
-    owner: str
+    group: GroupText
+    owner: OwnerText
     after: int
     most: int = 8192
     most_bytes: int = 64 << 20
@@ -460,8 +458,8 @@ class Acknowledge:
     """
 
     queue: int
-    group: str
-    owner: str
+    group: GroupText
+    owner: OwnerText
     upto: int
     leave: bool = False
 
@@ -471,7 +469,7 @@ class ListRanges:
     """What a group has reserved of a queue: `RangeReport` for each range."""
 
     queue: int
-    group: str
+    group: GroupText
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,7 +482,7 @@ class ReleaseClaim:
     """What a group has reserved is anybody's again; answers how many messages that were."""
 
     queue: int
-    group: str
+    group: GroupText
     forget: bool = False
 
 
@@ -500,9 +498,9 @@ class CreateStage:
     """
 
     queue: int
-    writer: str
+    writer: WriterText
     batch: int
-    part: str
+    part: WriterText
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,16 +511,16 @@ class Publish:
     Other stages of the same batch and of those before it go.
     """
 
-    writer: str
+    writer: WriterText
     batch: int
-    stages: tuple[int, ...]
+    stages: StageNumbers
 
 
 @dataclass(frozen=True, slots=True)
 class DropStages:
     """The stages of a writer's batch go, or one stage alone; answers how many messages."""
 
-    writer: str = ""
+    writer: AnyWriterText = ""
     batch: int = 0
     stage: int = 0
 
@@ -573,6 +571,7 @@ Request: TypeAlias = (
     | ResumeQueue
     | DescribeTransfer
     | ListSequences
+    | ResetSequences
     | ListLinks
     | TakeOffline
     | BringOnline

@@ -49,6 +49,7 @@ from merq.protocol.application.requests import (
     SendRows,
     SendTo,
 )
+from merq.protocol.application.sequence_requests import ResetSequences
 
 REMEMBERED_BYTES_MAX: Final = 16 << 20
 """Answers of one conversation that are kept until the client has them; beyond it, the oldest go."""
@@ -98,6 +99,7 @@ LASTING: Final = (
     ChangeQueue,
     DeleteQueue,
     Purge,
+    ResetSequences,
     Move,
 )
 """Requests that change something: made twice, they might do it twice.

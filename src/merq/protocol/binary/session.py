@@ -17,6 +17,8 @@ from merq.protocol.binary.acknowledging import HEADER_SIZE, Received, Sent, Sess
 from merq.protocol.binary.settings import (
     ACK_TIMEOUT_MAX_MS,
     ACK_TIMEOUT_MIN_MS,
+    OPENING_PACKET_BYTES_MAX,
+    PACKET_RATE_MIN,
     RECOVERABLE_ACK_MAX_MS,
     RECOVERABLE_ACK_MIN_MS,
     SessionSettings,
@@ -48,6 +50,20 @@ _SESSION_ACK_HEAD: Final = b"\x10\x00\x18\x00LIOR\x24\x00\x00\x00\xff\xff\xff\xf
 _SESSION_ACK_SIZE: Final = 36
 _PIGGYBACK_SHARE: Final = 0.75
 """[MS-MQQB] 3.1.7.11: an acknowledgment travels along when so much of its time has passed."""
+
+
+ITSELF: Final = (
+    "the other side is this queue manager itself: if this computer has that name, let the settings "
+    "say so"
+)
+"""Why a session is closed that this queue manager has made with itself."""
+
+IMPOSTOR: Final = (
+    "the other side says that it is this queue manager: either this computer has called itself, by "
+    "a name that exchange.aliases lacks, or a copy of its data folder runs elsewhere, or somebody "
+    "lies"
+)
+"""Why a session is refused that begins with this queue manager's own identifier."""
 
 
 class SessionState(Enum):
@@ -85,6 +101,8 @@ class Session(Generic[_T]):
         window: How many messages may be without an acknowledgment, as we announce it.
         closing: Why it is closed, or is to be once its output is written; empty while it goes on.
         acknowledged: Tokens of messages that the other side has, for the caller to take.
+        half_packet_since: When the packet began to come that is not whole yet, or when it was
+            excused last; None if there is none.
     """
 
     def __init__(
@@ -122,6 +140,7 @@ class Session(Generic[_T]):
         self.acknowledged: list[_T] = []
         self._output: list[bytes] = []
         self._splitter = PacketSplitter()
+        self.half_packet_since: float | None = None
         self._sent: Sent[_T] = Sent()
         self._received = Received()
         self._batch = _Batch()
@@ -173,6 +192,9 @@ class Session(Generic[_T]):
         elif self.state is not SessionState.WAITING_ECR_MSG:
             self.close(f"an EstablishConnection came while the session was {self.state.value}")
         elif packet.internal_header.flags.refused:
+            if header.server_guid == self._own_guid:
+                self.close(ITSELF)
+                return
             is_meant = self.remote_guid in (NULL_GUID, header.server_guid)
             why = "it takes no more" if is_meant else f"{self.remote_guid} was wanted"
             self.close(f"{header.server_guid} refused the session: {why}")
@@ -191,6 +213,8 @@ class Session(Generic[_T]):
         self.remote_guid = header.client_guid
         if header.server_guid not in (NULL_GUID, self._own_guid):
             self._refusal = f"{header.client_guid} wanted {header.server_guid}, which is not here"
+        if header.client_guid == self._own_guid:
+            self._refusal = IMPOSTOR
         reserved = RESPONSE_FILL
         if header.padding == MERQ_REQUEST_PADDING:
             reserved = MERQ_RESPONSE_RESERVED
@@ -265,7 +289,13 @@ class Session(Generic[_T]):
         """
         if self._is_over():
             return
-        for packet in self._splitter.feed(data):
+        splitter = self._splitter
+        packets = splitter.feed(data)
+        if not splitter.buffered:
+            self.half_packet_since = None
+        elif packets or self.half_packet_since is None:
+            self.half_packet_since = now
+        for packet in packets:
             self._heard = True
             try:
                 self._receive(packet, now)
@@ -273,11 +303,45 @@ class Session(Generic[_T]):
                 self.close(f"a packet cannot be read: {wrong}")
             if self._is_over():
                 return
-        if self._splitter.failure is not None:
-            self.close(f"a packet cannot be read: {self._splitter.failure}")
+        if splitter.failure is not None:
+            self.close(f"a packet cannot be read: {splitter.failure}")
+        elif self.state is not SessionState.OPEN and splitter.expected > OPENING_PACKET_BYTES_MAX:
+            self.close(
+                f"a packet of {splitter.expected} bytes came while the session was "
+                f"{self.state.value}; at most {OPENING_PACKET_BYTES_MAX} belong there"
+            )
 
     def _is_over(self) -> bool:
         return bool(self.closing)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that came and are not taken care of, those of a packet that is not whole too."""
+        return self._unhandled_bytes + self._splitter.buffered
+
+    @property
+    def has_unhandled(self) -> bool:
+        """Whether messages came that are not taken care of."""
+        return self._unhandled_bytes > 0
+
+    def forget_input(self) -> None:
+        """Lets go of what came, of a session that is closed."""
+        assert self.closing, "what came is still wanted"
+        self._splitter = PacketSplitter()
+        self.half_packet_since = None
+        self._unhandled_bytes = 0
+
+    def excuse(self, now: float) -> None:
+        """Nothing is read at the moment: that a packet does not become whole is our doing."""
+        if self.half_packet_since is not None:
+            self.half_packet_since = now
+
+    def _stalled_at(self) -> float | None:
+        """When a packet that is not whole ends the session."""
+        if self.half_packet_since is None:
+            return None
+        came_s = self._splitter.buffered / PACKET_RATE_MIN
+        return self.half_packet_since + self._settings.stall_s + came_s
 
     def _receive(self, packet: bytes, now: float) -> None:
         if not packet[2] & _INTERNAL:
@@ -451,7 +515,14 @@ class Session(Generic[_T]):
         if self.closing:
             return None
         grows_at = self._peer_window.grows_at
-        timers = (self._initialization, self._cleanup, self._ack_wait, self._ack_send, grows_at)
+        timers = (
+            self._initialization,
+            self._cleanup,
+            self._ack_wait,
+            self._ack_send,
+            self._stalled_at(),
+            grows_at,
+        )
         return min((each for each in timers if each is not None), default=None)
 
     def tick(self, now: float) -> None:
@@ -462,6 +533,11 @@ class Session(Generic[_T]):
         if self._initialization is not None and now >= self._initialization:
             self.close(f"the session was {self.state.value} for too long")
             return
+        stalled_at = self._stalled_at()
+        if stalled_at is not None and now >= stalled_at:
+            came, expected = self._splitter.buffered, self._splitter.expected or "the first 16"
+            self.close(f"of a packet of {expected} bytes only {came} came in time")
+            return
         if self._ack_send is not None and now >= self._ack_send:
             if self._owes_ack:
                 self._send_ack(now)
@@ -470,7 +546,7 @@ class Session(Generic[_T]):
         if self._ack_wait is not None and now >= self._ack_wait:
             self._ack_waited(now)
         if self._cleanup is not None and now >= self._cleanup and not self.closing:
-            if not self._is_active and not self._sent.has_waiting and not self._unhandled_bytes:
+            if not (self._is_active or self._sent.has_waiting or self.held_bytes):
                 if self._owes_ack:
                     self._send_ack(now)  # or it would be sent again, and the same for ever
                 self.close("nothing was sent for a while")

@@ -23,6 +23,13 @@ RECOVERABLE_ACK_MIN_MS: Final = 500
 RECOVERABLE_ACK_MAX_MS: Final = 120_000
 """[MS-MQQB] 3.1.5.3.2: the range of RecoverableAckTimeout."""
 
+OPENING_PACKET_BYTES_MAX: Final = 1024
+"""The largest packet that is taken before a session is open: EstablishConnection has 572 bytes
+([MS-MQQB] 2.2.3), ConnectionParameters 32 (2.2.2)."""
+
+PACKET_RATE_MIN: Final = 1024
+"""Bytes a second that a packet must come with on the average, once its time of grace is over."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
@@ -37,6 +44,8 @@ class SessionSettings:
         direct_factor: [MS-MQQB] 3.1.2.4, note 46: so many times that for direct format names.
         unhandled_bytes_max: What may have come and not be taken care of before nothing more is
             read.
+        stall_s: After which a packet that is not whole ends the session, and a second later for
+            each `PACKET_RATE_MIN` bytes that came of it.
     """
 
     window: int = WINDOW
@@ -46,3 +55,4 @@ class SessionSettings:
     ack_wait_s: float = 20.0
     direct_factor: float = 2.0
     unhandled_bytes_max: int = 16 << 20
+    stall_s: float = 30.0

@@ -21,6 +21,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from merq.client.secrets import TYPED_ONE
 from merq.spark.flows.running import Flow, FlowFailed, Summary, failing, flow_named, flow_names
 
 _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*)$")
@@ -159,6 +160,9 @@ def command_of(flow: Flow) -> click.Command:
 
     def callback(*, as_json: bool, check: bool, **given: Any) -> None:
         own = {name: given.pop(name) for name in _OWN}
+        typed = click.get_current_context().get_parameter_source("token")
+        if typed is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(TYPED_ONE)
         summary = run_flow(flow, flow.settings(**given), **own)
         tell(summary, as_json=as_json, is_checked=check)
 

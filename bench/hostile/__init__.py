@@ -1,0 +1,1 @@
+"""Measures what local applications feel while strangers flood the port of queue managers."""

@@ -1,0 +1,88 @@
+"""Whom messages of other queue managers may have this one call, or look up.
+
+A message names the queue that is told what became of it. Whoever sends here can name any, so that
+one packet makes a connection to a third place, and attempts to connect there again and again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+from uuid import UUID
+
+from merq.engine import notices, outgoing
+from merq.exchange.routes import is_address, is_ours, plain_host
+from merq.exchange.settings import AcknowledgeTo
+from merq.exchange.switchboard import Switchboard
+from merq.model.names import DirectName, FormatName, PrivateName, PublicName
+from merq.wire.view import MessageView
+
+APPLICATION_HOSTS_MAX: Final = 10_000
+"""Hosts that our applications send to and that are remembered for it; the oldest is forgotten."""
+
+
+class Acquaintances:
+    """Which places this queue manager knows of its own accord.
+
+    Attributes:
+        refused: How many messages of others named a place for acknowledgments that it may not be.
+    """
+
+    def __init__(self, board: Switchboard) -> None:
+        self._board = board
+        self._state = board.host.engine.state
+        self._policy = board.settings.acknowledge_to
+        self._application_hosts: OrderedDict[str, None] = OrderedDict()
+        self.refused = 0
+
+    def meet(self, host: str) -> None:
+        """An application of ours sends to a host."""
+        host = plain_host(host)
+        self._application_hosts[host] = None
+        self._application_hosts.move_to_end(host)
+        while len(self._application_hosts) > APPLICATION_HOSTS_MAX:
+            self._application_hosts.popitem(last=False)
+
+    def knows_host(self, host: str) -> bool:
+        """Whether settings, a session or an application of ours have to do with a host."""
+        if self._policy is not AcknowledgeTo.KNOWN:
+            return self._policy is AcknowledgeTo.ANY
+        host = plain_host(host)
+        if host in self._application_hosts or self._board.peers.has_host(host):
+            return True
+        return self._board.is_at(host)
+
+    def knows(self, name: FormatName) -> bool:
+        """Whether somebody else's message may have us send something to a name, and make a way."""
+        if self._policy is AcknowledgeTo.ANY or outgoing.local_queue(self._state, name)[1]:
+            return True
+        if isinstance(name, DirectName):
+            return is_ours(name) and self.knows_host(name.host)
+        if self._policy is AcknowledgeTo.PEER:
+            return False
+        if isinstance(name, PrivateName):
+            return self._board.peers.find(name.computer) is not None
+        places = {**self._state.known_places, **self._board.peers.places}
+        return isinstance(name, PublicName) and name.queue in places
+
+    def may_be_told(self, view: MessageView, address: str, remote: UUID) -> bool:
+        """Whether a message's administration queue is where such queues may be.
+
+        The host of a name by DIRECT=OS is looked up later, and what it turns out to be is asked of
+        `knows_host` and `is_of` then.
+
+        Args:
+            view: The message.
+            address: Where it came from.
+            remote: Who had the session.
+        """
+        name = notices.name_of_admin_queue(view)
+        if name is None or self.knows(name):
+            return True
+        if isinstance(name, DirectName):
+            if not is_ours(name):
+                return False
+            return not is_address(name.host) or plain_host(name.host) == address
+        if isinstance(name, PrivateName):
+            return name.computer in (remote, view.source_queue_manager)
+        return False
