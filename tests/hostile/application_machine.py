@@ -290,7 +290,8 @@ class ApplicationMachine:
                 (self._name("name"), packet) for packet in self._packets()
             ),
         }
-        return makers[annotation]()
+        # Texts whose length is limited have types of their own.
+        return makers["str" if annotation.endswith("Text") else annotation]()
 
     def _number(self, name: str) -> int:
         if name in ("queue", "owner", "target", "stage", "stages") and self._choices.byte() & 3:

@@ -27,6 +27,9 @@ PATIENCE_S: Final = 2.0
 NAMES: Final = 16_384
 """As many names as a packet's list may have."""
 
+ADDRESSES: Final = 16
+"""So many a stranger has."""
+
 CLOSED: Final = "127.36.200"
 """The network where nobody listens, which acknowledgments are asked to be sent to."""
 
@@ -60,7 +63,7 @@ Attack = Callable[[Target, Random], None]
 
 
 def _somewhere(chance: Random) -> str:
-    return f"127.36.{chance.randint(100, 150)}.{chance.randint(1, 250)}"
+    return f"127.36.100.{chance.randint(1, ADDRESSES)}"
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from acceptance.exchange_soak_program import LIMIT, NEXT, ORDERS, STOP, tell
 from acceptance.exchange_soak_program import TOTAL as ORDERS_TOTAL
 from acceptance.service_process import environment, wait_until
 from hostile import honest_program as honest
-from hostile.attacks import ATTACKS
+from hostile.attacks import ADDRESSES, ATTACKS
 from kit.stations import Station, new_address
 
 SOAK_PROGRAM: Final = "acceptance.exchange_soak_program"
@@ -43,9 +43,11 @@ KILL_SHADOW_S: Final = 1.0
 QUEUES_LEFT_MAX: Final = 16
 """A local application may make queues, and one that attacks does."""
 
-OUTGOING_LEFT_MAX: Final = 2
+OUTGOING_LEFT_MAX: Final = 4 * ADDRESSES
+"""Acknowledgments wait for strangers who have gone, in a few queues for each of their addresses."""
+
+MESSAGES_LEFT_MAX: Final = 1000 * ADDRESSES
 SESSIONS_LEFT_MAX: Final = 4
-MESSAGES_LEFT_MAX: Final = 1000
 DESCRIPTORS_LEFT_MAX: Final = 16
 
 
@@ -325,10 +327,20 @@ class HostileLoad:
             if time.monotonic() > end:
                 break
             time.sleep(LOOK_S)
+        self._throw_away()
         end = time.monotonic() + self._plan.settle_s / 2
         while not self._outcome.after or (list(self._leftovers()) and time.monotonic() < end):
             time.sleep(LOOK_S)
             self._outcome.after = self._sizes()
+
+    def _throw_away(self) -> None:
+        """What strangers put into queues that exist is theirs to send, and ours to purge."""
+        if any(each.poll() is None for each in self._programs.values()):
+            return
+        for station in self._stations:
+            with station.connect() as manager:
+                for name in (ORDERS, honest.INBOX):
+                    manager.queue(name).purge()
 
     def _sizes(self) -> dict[str, Sizes]:
         found = {}

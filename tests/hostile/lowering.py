@@ -11,12 +11,10 @@ from contextlib import contextmanager
 def lowered(limits: Mapping[tuple[str, str], int]) -> Iterator[None]:
     """While it lasts, limits are low: by the module that looks at them, and their names.
 
-    In the compiled build, and where a limit is gone, nothing is changed.
+    What the compiled build has is not changed.
     """
     modules = [(importlib.import_module(path), name) for path, name in limits]
-    before = [
-        (module, name, getattr(module, name)) for module, name in modules if hasattr(module, name)
-    ]
+    before = [(module, name, getattr(module, name)) for module, name in modules]
     for module, name, _ in before:
         setattr(module, name, limits[module.__name__, name])
     try:
