@@ -88,7 +88,7 @@ NOWHERE: Final = rf"TCP:{TWO}\private$\nowhere"
 
 @pytest.mark.parametrize("is_transactional", [False, True])
 @pytest.mark.parametrize("destination", [NOWHERE, 0x999], ids=["direct", "by number"])
-@pytest.mark.spec("MS-MQQB 3.1.5.8.2", "E137")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2", "MS-MQQB 3.1.5.8.2#history", "E137")
 def test_what_goes_to_queues_that_do_not_exist_leaves_nothing(
     destination: str | int, *, is_transactional: bool
 ) -> None:

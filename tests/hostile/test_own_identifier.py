@@ -18,7 +18,7 @@ OURS = GUIDS[TWO]
 TO_QUEUE = rf"TCP:{TWO}\private$\q"
 
 
-@pytest.mark.spec("MS-MQQB 3.1.5.3.1")
+@pytest.mark.spec("MS-MQQB 3.1.5.3.1", "E143")
 def test_a_session_under_our_own_identifier_is_refused_with_an_answer() -> None:
     receiver = manager(TWO)
     session = RawSession.connect(receiver, THREE, OURS)
@@ -29,6 +29,7 @@ def test_a_session_under_our_own_identifier_is_refused_with_an_answer() -> None:
     assert session.link.is_lost
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8", "E143")
 def test_what_says_that_we_sent_it_is_dropped_and_written_nowhere() -> None:
     town = Town(receiver := manager(TWO))
     assert receiver.create("q") == QUEUE

@@ -35,6 +35,7 @@ def stranger(receiver: Manager, address: str = STRANGER) -> RawSession:
     return RawSession.connect(receiver, address, OTHER).establish()
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.15", "E140")
 def test_a_thousand_addresses_that_a_stranger_names_are_not_called() -> None:
     town = Town()
     receiver = receiver_of(town)

@@ -57,7 +57,7 @@ LIES = {
 
 @pytest.mark.parametrize("sequence", LIES.values(), ids=LIES)
 @pytest.mark.parametrize("is_first", [False, True], ids=["sender first", "liar first"])
-@pytest.mark.spec("MS-MQQB 3.1.5.8.6", "E136")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.6", "MS-MQQB 3.1.5.8.6#new-sequence", "E136")
 def test_one_message_in_a_senders_name_does_not_starve_it(sequence: int, *, is_first: bool) -> None:
     town, sender, receiver = pair()
     sent = []

@@ -59,6 +59,7 @@ def test_who_connects_from_the_peers_address_is_not_handed_its_messages(guid: UU
     assert receiver.bodies(QUEUE) == [b"secret"]
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.7.5", "E141")
 def test_who_claims_an_identifier_is_not_handed_what_is_for_it() -> None:
     town = Town()
     sender, receiver = sender_of(town), receiver_of(town)

@@ -22,6 +22,7 @@ from merq.service.sources import variable_of
 
 QUICK: Final[dict[str, object]] = {
     "exchange.retry_s": 0.1,
+    "exchange.retry_max_s": 0.1,
     "exchange.order_ack_s": 0.1,
     "exchange.resend_short_s": 2,
     "exchange.resend_medium_s": 2,

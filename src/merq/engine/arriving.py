@@ -21,6 +21,7 @@ from merq.engine.departing import Departures
 from merq.engine.filling import Filler
 from merq.engine.history import identity_of
 from merq.engine.incoming import (
+    REJECTS_MAX,
     SEQUENCE_IDLE_S,
     Incoming,
     Origin,
@@ -57,9 +58,6 @@ RESETS_TOLD_MAX: Final = 16
 
 NAME_BYTES_REMEMBERED: Final = 512
 """Longer names are read each time: nobody fills the memory with names of no queue."""
-
-REJECTS_MAX: Final = 0xFFFFFFFF
-"""[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further."""
 
 _DELIVERY: Final = 3 << 5
 """[MS-MQMQ] 2.2.19.2: the delivery mode."""
@@ -187,7 +185,7 @@ class Arrivals:
             count += 1
         self._end_course(change, step)
         for incoming in {**step.sequences, **step.rejected}:
-            if incoming.is_kept:
+            if self._state.sequences.remembers(incoming):
                 data = pack_sequence(incoming, incoming.sequence_id, incoming.number)
                 change.entries.append(records.sequence(data))
         if step.sequences or step.messages or step.coming.total_bytes:
@@ -424,10 +422,10 @@ class Arrivals:
         """A sequence is new: it is kept with its first message that is taken."""
         sequences = self._state.sequences
         if reason:
-            sequences.reject(incoming)
+            self._forget(change, step, sequences.reject(incoming))
             return
         forgotten = sequences.keep(incoming, self._state.has_messages_of)
-        step.opened.append(incoming)
+        step.opened[incoming] = None
         self._forget(change, step, forgotten)
 
     def _forget(self, change: Change, step: ArriveStep, forgotten: list[Incoming]) -> None:
@@ -435,7 +433,7 @@ class Arrivals:
         for each in forgotten:
             change.entries.append(records.sequence(pack_sequence(each, 0, 0)))
             if each in step.opened:
-                step.opened.remove(each)
+                del step.opened[each]
             else:
                 step.forgotten.append(each)
 

@@ -301,7 +301,7 @@ class ArriveStep:
 
     def __init__(self) -> None:
         self.sequences: dict[Incoming, tuple[int, int]] = {}
-        self.opened: list[Incoming] = []
+        self.opened: dict[Incoming, None] = {}
         self.forgotten: list[Incoming] = []
         self.rejected: dict[Incoming, None] = {}
         self.messages: list[tuple[bytes, int]] = []

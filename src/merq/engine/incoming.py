@@ -44,6 +44,10 @@ SEQUENCE_IDLE_S: Final = 90 * 24 * 3600
 ENDED_MAX: Final = 100_000
 """Earlier sequences of which it is remembered how far they came."""
 
+REJECTS_MAX: Final = 0x7FFFFFFF
+"""[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further; the log has a flag above it."""
+
+_REJECTED: Final = 1 << 31
 _NO_SEQUENCE: Final = ((1 << 64) - 1, (1 << 32) - 1)
 """A place behind which there is none."""
 _KEYS_MAX: Final = 4096
@@ -93,7 +97,8 @@ class Incoming:
         dropped: Messages that were not accepted, and of which their sender was told nothing, since
             the start: they were of a sequence that cannot be the next.
         last_access: When the last one came, in seconds since 1970.
-        is_kept: It is one of `Sequences`, and survives; not what was only rejected.
+        is_kept: Messages of it were accepted, and it is one of `Sequences`.
+        is_rejected: It is remembered for a while that all of its messages were rejected.
         is_proven: More than one message of it was accepted, or it is from before the start.
         queue: The number of the queue where its messages go, 0 before the first since the start.
         told_place: What the last OrderAck said.
@@ -104,6 +109,7 @@ class Incoming:
         "dropped",
         "is_kept",
         "is_proven",
+        "is_rejected",
         "key",
         "last_access",
         "number",
@@ -128,7 +134,7 @@ class Incoming:
         self.rejects = 0
         self.dropped = 0
         self.last_access = 0
-        self.is_kept = False
+        self.is_kept = self.is_rejected = False
         self.is_proven = False
         self.queue = 0
         self.told_place = (0, 0)
@@ -267,12 +273,24 @@ class Sequences:
         incoming.is_proven = True
         self._join_network(incoming)
 
-    def reject(self, incoming: Incoming) -> None:
-        """A message of a sequence that is not kept was rejected: it is known for a while."""
+    def reject(self, incoming: Incoming) -> list[Incoming]:
+        """A message of a sequence that is not kept was rejected; gives what is forgotten for it.
+
+        It is known for a while: until its sender knows it too, the queue may have been made, or
+        have room.
+        """
+        gone = []
+        other = self._rejected.get(incoming.key)
+        if other is not None and other is not incoming:
+            gone.append(other)
+        elif other is None and len(self._rejected) >= REJECTIONS_MAX:
+            gone.append(next(iter(self._rejected.values())))
+        for each in gone:
+            self.forget(each)
+        incoming.is_rejected = True
         self._rejected[incoming.key] = incoming
         self._rejected.move_to_end(incoming.key)
-        if len(self._rejected) > REJECTIONS_MAX:
-            self._rejected.popitem(last=False)
+        return gone
 
     def keep(self, incoming: Incoming, is_wanted: Callable[[Incoming], bool]) -> list[Incoming]:
         """A sequence is kept from now on; gives those that are forgotten for it.
@@ -293,12 +311,17 @@ class Sequences:
             gone.append(max(self._by_network.values(), key=len).idlest(is_wanted))
         for each in gone:
             self.forget(each)
+        if incoming.is_rejected:
+            self.forget(incoming)
+            incoming.is_rejected = False
         self.restore(incoming)
         return gone
 
     def restore(self, incoming: Incoming) -> None:
-        """A sequence is kept, whatever the limits are: it was before."""
-        self._rejected.pop(incoming.key, None)
+        """A sequence is kept, or known as rejected, whatever the limits are: it was before."""
+        if incoming.is_rejected:
+            self._rejected[incoming.key] = incoming
+            return
         self._by_key.setdefault(incoming.key, []).append(incoming)
         self._count += 1
         incoming.is_kept = True
@@ -306,6 +329,9 @@ class Sequences:
 
     def forget(self, incoming: Incoming) -> None:
         """A sequence is not kept any more; how far it came is remembered for a while."""
+        if not incoming.is_kept:
+            self._rejected.pop(incoming.key, None)
+            return
         others = self._by_key[incoming.key]
         others.remove(incoming)
         if not others:
@@ -366,11 +392,31 @@ class Sequences:
         tables = [each for one in self._by_network.values() for each in (one.new, one.proven)]
         return [incoming for table in tables for incoming in table]
 
-    def learn(self, key: SequenceKey, place: tuple[int, int], origin: Origin) -> Incoming | None:
+    def remembers(self, incoming: Incoming) -> bool:
+        """Whether a sequence is kept, or known as rejected."""
+        return incoming.is_kept or self._rejected.get(incoming.key) is incoming
+
+    def lasting(self) -> list[Incoming]:
+        """Those that survive a restart: all, and those of which every message was rejected."""
+        return self.all() + list(self._rejected.values())
+
+    def learn(
+        self,
+        key: SequenceKey,
+        place: tuple[int, int],
+        origin: Origin,
+        *,
+        is_rejected: bool = False,
+    ) -> Incoming | None:
         """A message was accepted, as the log says; (0, 0): the sequence was forgotten.
 
         Gives the sequence, unless more is known of it already or it is gone.
         """
+        rejected = self._rejected.get(key)
+        if is_rejected or (rejected is not None and rejected.origin == origin):
+            self._rejected.pop(key, None)
+        if is_rejected:
+            return self._learn_rejected(key, place, origin)
         others = self._by_key.get(key, [])
         found = next((each for each in others if each.sequence_id == place[0]), None)
         if found is None:
@@ -390,6 +436,17 @@ class Sequences:
         found.sequence_id, found.number = found.settled = place
         return found
 
+    def _learn_rejected(
+        self, key: SequenceKey, place: tuple[int, int], origin: Origin
+    ) -> Incoming | None:
+        """Every message of a sequence was rejected, as the log says."""
+        if place == (0, 0):
+            return None
+        found = Incoming(key, origin)
+        found.sequence_id, found.number = found.settled = place
+        self.reject(found)
+        return found
+
 
 def pack_sequence(incoming: Incoming, sequence_id: int, number: int) -> bytes:
     """A sequence as the log keeps it; (0, 0) is one that was forgotten."""
@@ -399,7 +456,7 @@ def pack_sequence(incoming: Incoming, sequence_id: int, number: int) -> bytes:
         sequence_id,
         number,
         incoming.last_access,
-        incoming.rejects,
+        incoming.rejects | (_REJECTED if incoming.is_rejected else 0),
         incoming.origin.remote,
         len(address),
     )
@@ -418,7 +475,12 @@ def unpack_sequence(data: bytes, sequences: Sequences, *, counts_rejects: bool =
     at = form.size
     name = data[at + size :].decode("utf-8", "surrogatepass")
     origin = Origin(data[at : at + size].decode("ascii"), remote)
-    found = sequences.learn(SequenceKey(source, name), (sequence_id, number), origin)
+    found = sequences.learn(
+        SequenceKey(source, name),
+        (sequence_id, number),
+        origin,
+        is_rejected=rejects & _REJECTED != 0,
+    )
     if found is not None:
         sequences.came(found, origin, last_access)
-        found.rejects = rejects
+        found.rejects = rejects & REJECTS_MAX

@@ -22,7 +22,7 @@ One frame of the log holds all records of one change, so a change is there whole
 | 16 RELEASE | as POINT: its ranges up to there are over, and their messages are anybody's again |
 | 17 FORGET | as RELEASE: the group is forgotten too |
 | 18 PUBLISH | what was written into stages comes into queues: batch u64, time u32, size of the writer's name u16, count u16; then for each stage its number u32, its queue u32 and the number u64 of the first message; the name in UTF-8 |
-| 19 SEQUENCE | how far a sequence of another queue manager is: its GUID, sequence u64, number u32, time u32, rejects u32, GUID of the session's other end, size of its address u16, the address, the name that it sends to in UTF-8 |
+| 19 SEQUENCE | how far a sequence of another queue manager is: its GUID, sequence u64, number u32, time u32, rejects u32 (bit 31: every message of it was rejected), GUID of the session's other end, size of its address u16, the address, the name that it sends to in UTF-8; sequence and number 0: it was forgotten |
 | 20 TRANSFER | what is known of an outgoing queue: queue u32, zero u32, lookup identifier u64 of the last message that was acknowledged in order, GUID of the queue manager that it sends to, lookup identifiers u64 of messages before it that are sent again |
 """  # noqa: E501 - a table
 

@@ -86,7 +86,7 @@ def take_snapshot(state: State) -> list[tuple[int, bytes | bytearray]]:
     ]
     for queue in queues:
         sections += _claims(queue)
-    for incoming in state.sequences.all():
+    for incoming in state.sequences.lasting():
         sections.append((SEQUENCE, pack_sequence(incoming, *incoming.settled)))
     sections += [(RECENT, data) for data in state.recent.pack()]
     sections.append((OUTGOING, _outgoing(state, queues)))

@@ -17,7 +17,7 @@ from merq.model.peer_networks import peer_network
 
 READ_BYTES: Final = 1 << 18
 
-HANDSHAKE_BYTES_MAX: Final = 128 << 10
+HANDSHAKE_BYTES_MAX: Final = 64 << 10
 """What may come before a handshake is done: a chain of certificates, and room to spare."""
 
 HANDSHAKES_MAX: Final = 256

@@ -13,6 +13,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import Enum
 from secrets import token_bytes
@@ -25,6 +26,7 @@ from merq.exchange import Exchange
 from merq.host import SECRET_SIZE, Hall, Host
 from merq.net.linking import Linking
 from merq.protocol.application.server import ServerLimits
+from merq.service.descriptors import DescriptorPlan, fit
 from merq.service.keeping import Keeper
 from merq.service.listening import Listeners, TokenPorter
 from merq.service.logs import Log
@@ -151,11 +153,16 @@ class Service:
             log.warning("the log had a torn tail, which was cut off and kept", what=str(host.torn))
         hall = Hall(__version__, int(time.time()))
         porter = TokenPorter(Tokens(settings.data, log))
-        reception = Reception(host, hall, porter, uuid4, _limits(settings))
+        fitting = fit(
+            log,
+            links_max=settings.exchange.links_max,
+            connections_max=settings.limits.connections_max,
+        )
+        reception = Reception(host, hall, porter, uuid4, _limits(settings, fitting))
         self._listeners = listeners = Listeners(settings, reception, porter, log)
         self._keeper = Keeper(host, reception, listeners.flush, self._fail)
         listeners.keeper = self._keeper
-        self._linking = self._link(host, reception, listeners)
+        self._linking = self._link(host, reception, listeners, fitting)
         # Applications come last: nobody is served by a service that cannot start.
         await self._linking.listen()
         await listeners.listen(context)
@@ -175,7 +182,9 @@ class Service:
             seconds=round(time.monotonic() - began, 3),
         )
 
-    def _link(self, host: Host, reception: Reception, listeners: Listeners) -> Linking:
+    def _link(
+        self, host: Host, reception: Reception, listeners: Listeners, fitting: DescriptorPlan
+    ) -> Linking:
         """[MS-MQQB] 3.1.4.1: messages may come from other queue managers, and go to them."""
         settings = self._settings
         section = settings.exchange
@@ -183,9 +192,8 @@ class Service:
         peers = section.known_peers()
         if section.offline:
             host.engine.take_offline()
-        reception.exchange = exchange = Exchange(
-            host, section.exchange_settings(), peers, random.random
-        )
+        how = replace(section.exchange_settings(), links_max=fitting.links_max)
+        reception.exchange = exchange = Exchange(host, how, peers, random.random)
         linking = Linking(exchange, sockets, listeners.feed, self._log)
         listeners.flushes.append(linking.flush)
         return linking
@@ -276,7 +284,7 @@ class Service:
                 disk.unlock()
 
 
-def _limits(settings: ServiceSettings) -> ReceptionLimits:
+def _limits(settings: ServiceSettings, fitting: DescriptorPlan) -> ReceptionLimits:
     limits = settings.limits
     return ReceptionLimits(
         client=ServerLimits(
@@ -284,7 +292,7 @@ def _limits(settings: ServiceSettings) -> ReceptionLimits:
             window_bytes=limits.window_bytes,
             requests_max=limits.requests_max,
         ),
-        connections_max=limits.connections_max,
+        connections_max=fitting.connections_max,
         outbox_high_bytes=limits.answer_bytes_max,
         outbox_bytes_max=max(8 * limits.answer_bytes_max, limits.frame_bytes_max),
     )

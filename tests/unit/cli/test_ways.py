@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from merq.cli.rendering import date_of
 from merq.cli.transfers import (
     HISTORY_SHOWN_MAX,
     error_name,
@@ -164,6 +165,11 @@ def test_facts_name_what_is_not_acknowledged() -> None:
     assert facts["not received yet"].startswith("1 message ")
     assert facts["sent again"].startswith("1 time, and at ")
     assert set(dict(facts_of_transfer(WAY, NOW))) == {"next hops", "under way"}
+
+
+def test_when_it_is_tried_again_to_connect_is_told() -> None:
+    facts = dict(facts_of_transfer(replace(WAY, retry_at=NOW + 40), NOW))
+    assert facts["next attempt"] == date_of(NOW + 40)
 
 
 def test_objects_have_names_for_errors_and_nothing_that_json_lacks() -> None:

@@ -136,6 +136,7 @@ def test_a_certificate_confirms_who_connects() -> None:
     assert sender.exchange.take_dialing() == []
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.2", "E141")
 def test_what_was_confirmed_is_not_for_ever() -> None:
     town = Town(sender := manager(ONE, changed(confirmation_s=100.0)), receiver := manager(TWO))
     assert receiver.create("q") == QUEUE

@@ -33,7 +33,7 @@ def waits(times: list[float]) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-@pytest.mark.spec("MS-MQQB 3.1.2.3", "MS-MQQB 3.1.6.1")
+@pytest.mark.spec("MS-MQQB 3.1.2.3", "MS-MQQB 3.1.6.1", "E142")
 def test_the_time_between_two_attempts_doubles_up_to_a_limit() -> None:
     town, sender, _ = pair(changed(retry_s=5.0, retry_max_s=60.0))
     town.down.add(TWO)

@@ -48,3 +48,30 @@ def test_without_base_priorities_there_are_none(tmp_path: Path) -> None:
 def test_a_base_priority_that_cannot_be_is_refused(tmp_path: Path, line: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         read_peers(peers_file(tmp_path, line))
+
+
+def test_who_can_only_connect_to_us_needs_no_host(tmp_path: Path) -> None:
+    path = tmp_path / "peers.toml"
+    path.write_text(f'[[peer]]\nname = "inside"\nguid = "{GUID}"\naccepts_inbound = true\n')
+    (peer,) = read_peers(path)
+    assert (peer.accepts_inbound, peer.host, peer.via) == (True, "", "")
+    (peer,) = read_peers(peers_file(tmp_path, "accepts_inbound = true"))
+    assert (peer.accepts_inbound, peer.host) == (True, "10.0.0.8")
+    (peer,) = read_peers(peers_file(tmp_path))
+    assert not peer.accepts_inbound
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["accepts_inbound = 1", 'host = "a"'], "accepts_inbound is true or false"),
+        ([], "either host or via"),
+        (["accepts_inbound = false"], "either host or via"),
+        (['host = "a"', 'via = "b"', "accepts_inbound = true"], "either host or via"),
+    ],
+)
+def test_where_a_peer_is_has_to_be_said(tmp_path: Path, lines: list[str], said: str) -> None:
+    path = tmp_path / "peers.toml"
+    path.write_text("\n".join(["[[peer]]", 'name = "beta"', f'guid = "{GUID}"', *lines]))
+    with pytest.raises(SettingsError, match=said):
+        read_peers(path)

@@ -1,0 +1,94 @@
+"""How many files and sockets the process may have open, and what of it is whose.
+
+The system's limit is raised as far as it goes. Where it stays below what the settings allow, other
+queue managers and applications get less than those: never so much that the disk has no descriptor
+left, and never so much to strangers that no application of this computer can connect.
+"""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from merq.net.securing import HANDSHAKES_MAX
+from merq.service.logs import Log
+
+DISK_RESERVE: Final = 256
+"""Descriptors kept for the log's files, listeners, lookups of names, and whoever is being refused,
+beside those that are open at the start."""
+
+RESERVE: Final = DISK_RESERVE + 2 * HANDSHAKES_MAX
+"""The same, with TLS handshakes that are under way at both ports."""
+
+APPLICATIONS_SHARE: Final = 4
+"""Where there are too few, applications get one of so many, if they may have as much."""
+
+CONNECTIONS_MIN: Final = 4
+"""However few there are, so many connections of each kind are allowed."""
+
+NO_LIMIT: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorPlan:
+    """Connections that fit into the system's limit.
+
+    Attributes:
+        links_max: With other queue managers.
+        connections_max: Of applications.
+    """
+
+    links_max: int
+    connections_max: int
+
+
+def plan(limit: int, opened: int, *, links_max: int, connections_max: int) -> DescriptorPlan:
+    """Shares `limit` descriptors, of which some are open already, out to whom the settings name."""
+    left = max(limit - opened - min(RESERVE, limit // 3), 2 * CONNECTIONS_MIN)
+    if links_max + connections_max <= left:
+        return DescriptorPlan(links_max, connections_max)
+    applications = min(connections_max, max(left // APPLICATIONS_SHARE, left - links_max))
+    return DescriptorPlan(min(links_max, left - applications), applications)
+
+
+def fit(log: Log, *, links_max: int, connections_max: int) -> DescriptorPlan:
+    """Raises the system's limit, and says what fits into it; the log is told if that is less."""
+    wanted = links_max + connections_max + RESERVE + _opened()
+    limit = _raised(wanted)
+    found = plan(limit, _opened(), links_max=links_max, connections_max=connections_max)
+    if found != DescriptorPlan(links_max, connections_max):
+        log.warning(
+            "fewer connections are allowed than the settings say",
+            reason="the system's limit of open files is too low",
+            limit=limit,
+            wanted=wanted,
+            links_max=found.links_max,
+            connections_max=found.connections_max,
+            advice=f"let it be {wanted}, by LimitNOFILE of systemd or ulimit -n, or lower "
+            "exchange.links_max and limits.connections_max",
+        )
+    return found
+
+
+def _raised(wanted: int) -> int:
+    """The limit, raised to what is wanted as far as the system lets us."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return NO_LIMIT
+    if soft < wanted:
+        raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(ValueError, OSError):  # some systems have a lower limit than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            return raised
+    return soft
+
+
+def _opened() -> int:
+    """Descriptors that are open by now."""
+    try:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+    except OSError:
+        return 0
