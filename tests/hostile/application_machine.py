@@ -290,8 +290,11 @@ class ApplicationMachine:
                 (self._name("name"), packet) for packet in self._packets()
             ),
         }
-        # Texts whose length is limited have types of their own.
-        return makers["str" if annotation.endswith("Text") else annotation]()
+        # What has a limit in its type has a type of its own.
+        for ending, plain in (("Text", "str"), ("Numbers", "tuple[int, ...]")):
+            if annotation.endswith(ending):
+                return makers[plain]()
+        return makers[annotation]()
 
     def _number(self, name: str) -> int:
         if name in ("queue", "owner", "target", "stage", "stages") and self._choices.byte() & 3:
