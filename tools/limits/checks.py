@@ -53,8 +53,7 @@ def _faults(entry: Entry, known: dict[str, Declared], *, is_marked: bool) -> lis
     if entry.kind is Kind.COPY:
         if entry.of not in known:
             faults.append(f"is a copy of {entry.of or 'nothing'}, which there is not")
-        elif known[entry.of].value != known[entry.name].value:
-            value, other = known[entry.name].value, known[entry.of].value
+        elif _differ(value := known[entry.name].value, other := known[entry.of].value):
             faults.append(f"is {value}, and {entry.of}, which it is a copy of, is {other}")
     elif entry.of:
         faults.append(f"has an `of`, which only a {Kind.COPY} has")
@@ -68,6 +67,11 @@ def _faults(entry: Entry, known: dict[str, Declared], *, is_marked: bool) -> lis
             'or say why not: unshown = "…"'
         )
     return faults
+
+
+def _differ(first: int | str, second: int | str) -> bool:
+    """Whether two values are known not to be equal: settings are text, with units."""
+    return isinstance(first, int) and isinstance(second, int) and first != second
 
 
 def proved(root: Path, entries: list[Entry]) -> list[Finding]:
