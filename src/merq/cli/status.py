@@ -67,6 +67,7 @@ def facts_of(found: Status) -> list[tuple[str, str]]:
         ("clients", f"{count(found.connections, 'connection')}, {count(found.readers, 'reader')}"),
         ("other computers", count(found.sessions, "session")),
         ("transactions", f"{found.transactions:,} open, {found.prepared:,} prepared"),
+        ("set aside", _set_aside(found.set_aside)),
     ]
     return [(name, value) for name, value in facts if value]
 
@@ -82,6 +83,12 @@ def _network(found: Status) -> str:
     if not found.network_quota_bytes:
         return taken
     return f"{taken}, of {size(found.network_quota_bytes)} at most"
+
+
+def _set_aside(messages: int) -> str:
+    if not messages:
+        return ""
+    return f"{count(messages, 'message')} that could not be handled: look into the folder aside"
 
 
 def _health(found: Status) -> str:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from merq.engine import notices, outgoing, records, tracing
+from merq.engine import aside, notices, outgoing, records, tracing
 from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.courses import Course, is_plain
 from merq.engine.departing import Departures
@@ -31,7 +31,7 @@ from merq.engine.incoming import (
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
 from merq.engine.state import State
-from merq.errors import MessageQueueError
+from merq.errors import MessageQueueError, StoreFailed
 from merq.model.message_class import MessageClass
 from merq.model.names import LOCAL_COMPUTER, DirectName, PathName
 from merq.model.peer_networks import peer_network
@@ -122,6 +122,24 @@ class Arrived(NamedTuple):
     is_express: bool = False
 
 
+class _Verdict(NamedTuple):
+    """What becomes of a message.
+
+    Attributes:
+        refusal: Why its session is to be closed instead of taking it; empty if it is not.
+        queue: Where it goes; None if nowhere.
+        incoming: The sequence that it is the next of.
+    """
+
+    refusal: str
+    queue: Queue | None
+    incoming: Incoming | None
+
+
+_DECIDED: Final = _Verdict("", None, None)
+"""Nothing is left to be done about a message."""
+
+
 class Arrivals:
     """What comes.
 
@@ -174,15 +192,25 @@ class Arrivals:
                 self.impostors += 1
                 count += 1
                 continue
-            if is_ack:
-                queue = self._take_ack(change, arrival)
-                if queue is not None:
-                    ordered.append(queue)
-            else:
-                refusal = self._take(change, step, touched, arrival)
-                if refusal:
-                    break
+            begun = aside.mark(change)
+            try:
+                if is_ack:
+                    verdict = self._take_ack(change, ordered, arrival)
+                else:
+                    verdict = self._judge(change, step, touched, arrival)
+            except StoreFailed:
+                raise
+            except Exception as wrong:  # noqa: BLE001 - no packet stops those behind it
+                packet = arrival.view.packet
+                aside.set_aside(self._state, change, begun, packet, "taking a message", wrong)
+                count += 1
+                continue
+            refusal = verdict.refusal
+            if refusal:
+                break
             count += 1
+            if verdict.queue is not None:
+                self._put(change, step, verdict.queue, verdict.incoming, arrival)
         self._end_course(change, step)
         for incoming in {**step.sequences, **step.rejected}:
             if self._state.sequences.remembers(incoming):
@@ -273,16 +301,19 @@ class Arrivals:
             return False
         return view.label == ORDER_ACK_LABEL and view.body_size == ACK_BODY_SIZE
 
-    def _take_ack(self, change: Change, arrival: Arrival) -> Queue | None:
+    def _take_ack(self, change: Change, ordered: list[Queue], arrival: Arrival) -> _Verdict:
         view, remote = arrival.view, arrival.remote
         if view.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
             sequence_id, number = _ORDER_ACK.unpack_from(view.body)
-            return self._departures.ordered(change, sequence_id, number, remote)
+            queue = self._departures.ordered(change, sequence_id, number, remote)
+            if queue is not None:
+                ordered.append(queue)
+            return _DECIDED
         sequence_id, _, _, source, ordinal = _FINAL_ACK.unpack(view.body)
         if source == self._state.source:
             message_id = source + ordinal.to_bytes(4, "little")
             self._departures.finished(change, sequence_id, message_id, view.message_class, remote)
-        return None
+        return _DECIDED
 
     # Messages.
 
@@ -290,10 +321,10 @@ class Arrivals:
         address = view.packet[32:48]
         return address in (self._state.source, _NULL)
 
-    def _take(
+    def _judge(
         self, change: Change, step: ArriveStep, touched: dict[Incoming, None], arrival: Arrival
-    ) -> str:
-        """Decides on a message; gives why the session is to be closed instead, if so.
+    ) -> _Verdict:
+        """Decides what becomes of a message.
 
         Nothing is kept of a message before its queue is found and has room: whoever reaches us may
         send anything to anywhere, in anybody's name.
@@ -302,31 +333,32 @@ class Arrivals:
         if not self._is_for_us(view):
             if view.transactional or self._is_new(step, arrival, is_kept=self.forwards):
                 self._forward(change, step, arrival)
-            return ""
+            return _DECIDED
         incoming: Incoming | None = None
         if view.transactional:
             incoming = self._sequence(view, arrival)
             if not incoming.accepts(*view.tx_place):
                 touched[incoming] = None
                 self._is_not_next(step, incoming, arrival)
-                return ""
+                return _DECIDED
         queue = self._find(view)
         reason = self._reason(queue, view)
         if incoming is not None:
             if reason and not notices.can_be_told(state, incoming.key, _origin(arrival)):
-                return f"{notices.ACKS_WAITING_MAX} acknowledgments wait for that address already"
+                most = notices.ACKS_WAITING_MAX
+                refusal = f"{most} acknowledgments wait for that address already"
+                return _Verdict(refusal, None, None)
             touched[incoming] = None
             self._go_on(step, incoming, arrival)
             if not incoming.is_kept:
                 self._open(change, step, incoming, reason)
         elif not self._is_new(step, arrival, is_kept=not reason):
-            return ""
+            return _DECIDED
         if reason:
             self._reject(change, view, reason, _origin(arrival))
-            return ""
+            return _DECIDED
         assert queue is not None, "there is a reason otherwise"
-        self._put(change, step, queue, incoming, arrival)
-        return ""
+        return _Verdict("", queue, incoming)
 
     def _put(
         self,

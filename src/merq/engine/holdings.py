@@ -10,7 +10,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from merq.engine.claims import Claim, unpack_point, unpack_range
@@ -55,8 +55,38 @@ _TRANSACTION: Final = 1 << 20
 _U32: Final = struct.Struct("<I")
 
 
+class Aside(NamedTuple):
+    """A message that could not be handled.
+
+    Attributes:
+        packet: Empty if what failed was about no message.
+        doing: What was being done.
+        problem: What came of it.
+    """
+
+    packet: bytes
+    doing: str
+    problem: str
+
+
+class AsideTaken(NamedTuple):
+    """Messages that were set aside, and how many more for which there was no room."""
+
+    messages: list[Aside]
+    unkept: int
+
+
+ASIDE_WAITING_MAX: Final = 64
+"""Messages set aside that wait for the driver to keep them; those beyond are counted alone."""
+
+
 class Holdings:
-    """The queue manager's memory."""
+    """The queue manager's memory.
+
+    Attributes:
+        aside: What was set aside and is to be kept for a person, until the driver takes it.
+        aside_count: How many messages were set aside since the start.
+    """
 
     def __init__(self, guid: UUID, name: str, packets: PacketSource, limits: Limits) -> None:
         self.guid = guid
@@ -102,6 +132,9 @@ class Holdings:
         self._memory: dict[int, tuple[int, bytes]] = {}
         self._memory_count = 0
         self._sources: dict[bytes, int] = {}
+        self.aside: list[Aside] = []
+        self.aside_count = 0
+        self._aside_taken = 0
 
     def answer_to(self, names: Iterable[str]) -> None:
         """This queue manager is known by these names and addresses too."""
@@ -111,6 +144,19 @@ class Holdings:
         """Takes the identifier that the store has."""
         self.guid = guid
         self.source = guid.bytes_le
+
+    def set_aside(self, packet: bytes, doing: str, problem: str) -> None:
+        """A message could not be handled: a person may look at it."""
+        self.aside_count += 1
+        if len(self.aside) < ASIDE_WAITING_MAX:
+            self.aside.append(Aside(packet, doing, problem))
+
+    def take_aside(self) -> AsideTaken:
+        """What was set aside since the last time, for the driver to keep."""
+        found, self.aside = self.aside, []
+        unkept = self.aside_count - self._aside_taken - len(found)
+        self._aside_taken = self.aside_count
+        return AsideTaken(found, unkept)
 
     @property
     def throttled(self) -> bool:

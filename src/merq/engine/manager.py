@@ -8,12 +8,14 @@ request that cannot be is refused by an exception before anything has changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
 from merq.engine import moving, notices, outgoing
 from merq.engine.administration import Administration
 from merq.engine.arriving import Arrivals
+from merq.engine.aside import attempt
 from merq.engine.changes import Answer, Change, Effect
 from merq.engine.cursor import Cursor
 from merq.engine.departing import SKIPPED_S, Departures
@@ -21,7 +23,7 @@ from merq.engine.holdings import STAGE_NUMBER_END, STAGE_NUMBER_FIRST
 from merq.engine.limits import Limits
 from merq.engine.opening import CURSORS_MAX, Descriptor, Opened, check_use
 from merq.engine.ports import PacketSource
-from merq.engine.positions import AVAILABLE, PURGE_PENDING, Place
+from merq.engine.positions import AVAILABLE, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.readers import Readers
 from merq.engine.reading import Selector, WaitingRead
@@ -38,7 +40,10 @@ from merq.model.access import Access, Share
 from merq.model.message_class import MessageClass
 from merq.model.names import FormatName, PathName, parse_path_name
 from merq.model.queue import OutgoingState, QueueKind, QueueSettings
-from merq.wire.view import MessageView
+
+TIME_MAX: Final = NEVER - 1
+"""[MS-MQMQ] 2.2.19.2: SentTime ends in 2106, in seconds since 1970, and the last one means never.
+A clock outside of that stands still at the end that it has passed."""
 
 
 class QueueManager:
@@ -426,6 +431,8 @@ class QueueManager:
         Time goes by tick alone: whatever is asked for next happens at this time.
         """
         state = self.state
+        # What packets and the log say of time are seconds since 1970 in 32 bits.
+        now = min(max(now, 0), TIME_MAX)
         if now - state.now > SKIPPED_S:
             # The computer slept, or its clock was put forward: nothing could come meanwhile.
             state.recent.renew(now)
@@ -435,7 +442,8 @@ class QueueManager:
         while due is not None and due < now:
             change = Change()
             for number, lookup_id in state.expiries.due(now):
-                self._expire(change, state.queues[number], lookup_id)
+                expire = partial(self._expire, change, number, lookup_id)
+                attempt(state, change, b"", "ending a message whose time is over", expire)
             if change.steps:
                 state.submit(change)
             due = state.expiries.next()
@@ -450,7 +458,8 @@ class QueueManager:
                 self._give_up(change, queue, place)
             state.submit(change)
 
-    def _expire(self, change: Change, queue: Queue, lookup_id: int) -> None:
+    def _expire(self, change: Change, number: int, lookup_id: int) -> None:
+        queue = self.state.queues[number]
         place = queue.positions.get(lookup_id)
         assert place is not None, "what has gone is not waited for"
         queue.expired.add(lookup_id)
@@ -480,7 +489,6 @@ class QueueManager:
         if packet is None:
             return  # it stays: who looks at it is told what is wrong
         queue.positions.set_state(place.lookup_id, PURGE_PENDING)
-        view = MessageView(packet)
         notices.take(change, queue, place)
         # [MS-MQMQ] 2.2.18.1.6: on its way either time ends it as one that did not reach its queue.
         reason = (
@@ -489,4 +497,4 @@ class QueueManager:
             else MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
         )
         note = queue.notes.get(place.lookup_id, NO_NOTE)
-        notices.lost(self.state, change, queue, view, reason, note)
+        notices.lost(self.state, change, queue, packet, reason, note)

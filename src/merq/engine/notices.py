@@ -7,11 +7,13 @@ acknowledgments say.
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Final
 from uuid import UUID
 
 from merq.engine import outgoing, records
+from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import NO_ENTRY, Change, PutStep, RemoveManyStep, RemoveStep
 from merq.engine.holdings import MEMORY
 from merq.engine.incoming import Incoming, Origin, SequenceKey
@@ -19,7 +21,7 @@ from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
 from merq.engine.queue import KEEPING, NO_NOTE, Note, Queue
 from merq.engine.state import State
-from merq.errors import NameSyntaxError
+from merq.errors import NameSyntaxError, WireError
 from merq.model.message_class import MessageClass
 from merq.model.names import (
     DirectName,
@@ -152,6 +154,7 @@ def is_acknowledgment(view: MessageView) -> bool:
     return kind is not None and kind.is_acknowledgment
 
 
+@never_failing("keeping a copy of a message that was delivered")
 def delivered(state: State, change: Change, view: MessageView) -> None:
     """[MS-MQQB] 3.1.5.5.4: one of our own messages is where it was sent to."""
     if is_acknowledgment(view):
@@ -196,6 +199,11 @@ def received(state: State, change: Change, queue: Queue, packet: bytes) -> None:
     """[MS-MQQB] 3.1.7.2.1: a message was taken by a receiver: journal and acknowledgment."""
     if queue.properties.kind in KEEPING or queue.is_outgoing:
         return  # what is kept of a message is not the message: its fate was told before
+    telling = "telling that a message was received"
+    attempt(state, change, packet, telling, lambda: _received(state, change, queue, packet))
+
+
+def _received(state: State, change: Change, queue: Queue, packet: bytes) -> None:
     owner = state.queues[queue.properties.owner] if queue.properties.owner else queue
     view = MessageView(packet)
     journal = owner.journal
@@ -218,18 +226,31 @@ def lost_at(state: State, change: Change, queue: Queue, place: Place, reason: in
     packet = state.readable(place)
     if packet is not None:
         note = queue.notes.get(place.lookup_id, NO_NOTE)
-        lost(state, change, queue, MessageView(packet), reason, note)
+        lost(state, change, queue, packet, reason, note)
 
 
 def lost(
     state: State,
     change: Change,
     queue: Queue,
-    view: MessageView,
+    packet: bytes,
     reason: int,
     note: Note = NO_NOTE,
 ) -> None:
     """[MS-MQDMPR] 3.1.1.12: a message left its queue unreceived, for this reason."""
+    telling = "telling that a message was lost"
+    attempt(
+        state,
+        change,
+        packet,
+        telling,
+        lambda: _lost(state, change, queue, MessageView(packet), reason, note),
+    )
+
+
+def _lost(
+    state: State, change: Change, queue: Queue, view: MessageView, reason: int, note: Note
+) -> None:
     if queue.properties.kind in KEEPING or note.kept:
         return
     if view.transactional and view.packet[16:32] != state.source:
@@ -257,6 +278,7 @@ def _negative_bits(view: MessageView, reason: int) -> int:
     return NEGATIVE_ARRIVAL
 
 
+@never_failing("keeping a copy of a message that is dead")
 def bury(state: State, change: Change, view: MessageView, reason: int, note: Note) -> None:
     """[MS-MQQB] 3.1.5.7: a copy of a message that is dead, if its sender wanted one."""
     if view.negative_journaling and not is_acknowledgment(view):
@@ -334,10 +356,12 @@ NAME_REMEMBERED_MAX: Final = 256
 """Characters of the longest of them."""
 
 _NOBODY: Final = bytes(16)
+_ORDER_ACK_CLASS: Final = MessageClass.MQMSG_CLASS_ORDER_ACK
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
 
 
+@never_failing("acknowledging")
 def acknowledge(state: State, change: Change, view: MessageView, reason: int) -> None:
     """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own."""
     if is_acknowledgment(view):
@@ -357,7 +381,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         MessageClass.MQMSG_CLASS_ACK_RECEIVE,
     )
     brings_body = negative and not view.is_encrypted
-    packet = build_packet(
+    packet = _fitting(
         Outline(
             source_queue_manager=state.source,
             message_ordinal=state.numbers.ordinal(change),
@@ -392,6 +416,22 @@ def for_asker(packet: bytes, source: bytes, lifetime: bytes) -> bytes:
     return without_time_to_reach(packet)
 
 
+def _fitting(outline: Outline) -> bytes:
+    """An acknowledgment that says as much as fits into a packet.
+
+    The message may be as large as a packet can be, and the queue that it was for has a longer name
+    here. What tells that the message is lost matters more than its body, and the message's
+    identifier more than its label.
+    """
+    bare = replace(outline, body=b"", body_type=0)
+    for each in (outline, bare):
+        try:
+            return build_packet(each)
+        except WireError:
+            continue
+    return build_packet(replace(bare, label="", response_queue=""))
+
+
 def asked_by(packet: bytes, source: bytes) -> UUID | None:
     """The queue manager whose message one of our acknowledgments or reports is about.
 
@@ -412,6 +452,7 @@ def _response(view: MessageView) -> Destination:
     return "" if name is None else _destination(name)
 
 
+@never_failing("telling a sender what became of its message")
 def finally_told(
     state: State,
     change: Change,
@@ -455,8 +496,12 @@ def order_told(state: State, change: Change, incoming: Incoming) -> None:
     for (sequence_id, number), origin in places:
         if number:
             body = _ORDER_ACK.pack(sequence_id, number, number - 1)
-            _tell_sender(
-                state, change, incoming.key, origin, body, MessageClass.MQMSG_CLASS_ORDER_ACK
+            attempt(
+                state,
+                change,
+                b"",
+                "telling a sender how far its sequence has come",
+                partial(_tell_sender, state, change, incoming.key, origin, body, _ORDER_ACK_CLASS),
             )
     incoming.stale = (0, 0)
 
@@ -473,7 +518,7 @@ def _tell_sender(
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.transfer is None:
         return
-    is_order_ack = reason == MessageClass.MQMSG_CLASS_ORDER_ACK
+    is_order_ack = reason == _ORDER_ACK_CLASS
     if is_order_ack and target.positions.count >= ACKS_WAITING_MAX:
         return  # who sends again is told again
     packet = build_packet(

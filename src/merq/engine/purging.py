@@ -20,7 +20,6 @@ from merq.engine.rows import Rows
 from merq.engine.state import State
 from merq.errors import StoreError
 from merq.model.message_class import MessageClass
-from merq.wire.view import MessageView
 
 LOST_AT_ONCE: Final = 2_048
 """Messages that are looked at together, and that one record says are gone.
@@ -57,7 +56,7 @@ def lose_all(state: State, change: Change, queue: Queue, reason: int) -> None:
             if lookup_id not in leaving:
                 _tell(state, change, queue, lookup_id, reason)
     for packet in state.arriving(queue):
-        notices.lost(state, change, queue, MessageView(packet), reason)
+        notices.lost(state, change, queue, packet, reason)
 
 
 def _pieces(queue: Queue) -> Iterator[tuple[Rows, bytearray]]:

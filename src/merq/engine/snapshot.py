@@ -2,29 +2,35 @@
 
 What [MS-MQQB] 3.1.1.3.2 wants to survive is here, in the packets and in the log.
 
+There may be millions of the small things: notes, sequences, queues. Those of one kind share sections
+of kind PACKED; what is large is a section of its own, and so is everything in older checkpoints.
+
 | kind | data |
 |---|---|
 | 1 QUEUES | each queue's properties as JSON, one a line, owners before what they own |
 | 2 NUMBERS | as a RESERVE record; then the last number that was given to a private queue, a subqueue, an outgoing queue and a stage, u32 each; the last may be missing |
 | 3 SOURCES | GUIDs of queue managers, 16 bytes each |
-| 4 MESSAGES | queue u32, count u32, then count lookup identifiers u64, locations u64, sizes u32, expiries u32 and keys u64; one section a queue |
-| 5 NOTE | as a NOTE record; one section a message |
-| 6 PREPARED | as a PREPARE record; one section a transaction |
+| 4 MESSAGES | queue u32, count u32, then count lookup identifiers u64, locations u64, sizes u32, expiries u32 and keys u64; one for each queue |
+| 5 NOTE | as a NOTE record; one for each message of which something is known |
+| 6 PREPARED | as a PREPARE record; one for each transaction |
 | 7 SEQUENCE_1 | as a SEQUENCE_1 record; older checkpoints have it |
 | 8 RECENT | a queue manager's GUID, then ordinal u32 and time u32 of its latest messages |
 | 9 OUTGOING | the last sequence that was begun u64; then queue u32, sequence u64 and next number u32 of each outgoing queue |
-| 10 POINT | as a POINT record; one section a group of consumers |
-| 11 RANGE | as a RANGE record; one section a range that is reserved |
-| 12 PUBLISHED | as a PUBLISH record without stages; one section a writer, the latest last |
-| 13 SEQUENCE | as a SEQUENCE record; one section a sequence that comes here |
+| 10 POINT | as a POINT record; one for each group of consumers |
+| 11 RANGE | as a RANGE record; one for each range that is reserved |
+| 12 PUBLISHED | as a PUBLISH record without stages; one for each writer, the latest last |
+| 13 SEQUENCE | as a SEQUENCE record; one for each sequence that comes here |
 | 14 TRANSFERS | TRANSFER records of outgoing queues, each behind its size u32 |
+| 15 PACKED | a kind u32; then data of that kind, as if in sections of their own, each behind its size u32 |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
 
 import struct
 from array import array
-from typing import Final
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Final, TypeAlias
 
 from merq.engine import notices, records
 from merq.engine.byte_order import from_little
@@ -37,6 +43,7 @@ from merq.engine.replay import restore_transaction, restore_transfer
 from merq.engine.state import State
 from merq.engine.transfer import pack_transfer
 from merq.engine.work import Phase, pack_transaction
+from merq.errors import StoreError
 from merq.model.queue import QueueKind, QueueProperties
 
 QUEUES: Final = 1
@@ -53,6 +60,15 @@ PUBLISHED: Final = 12
 OUTGOING: Final = 9
 SEQUENCE: Final = 13
 TRANSFERS: Final = 14
+PACKED: Final = 15
+
+PACKED_DATA_MAX: Final = 64 << 10
+"""What is larger is a section of its own, written from where it is."""
+
+PACKED_SECTION_BYTES: Final = 1 << 20
+"""A section of small things that has grown to this is full, and the next begins."""
+
+Data: TypeAlias = bytes | bytearray
 
 _HEADER: Final = struct.Struct("<II")
 _LAST: Final = struct.Struct("<I")
@@ -60,40 +76,74 @@ _RESERVE_SIZE: Final = 16
 _LAST_SEQUENCE: Final = struct.Struct("<Q")
 _TRANSFER: Final = struct.Struct("<IQI")
 _SIZE: Final = struct.Struct("<I")
+_KIND: Final = struct.Struct("<I")
 _CODES: Final = ("Q", "Q", "I", "I", "Q")
 
 
-def take_snapshot(state: State) -> list[tuple[int, bytes | bytearray]]:
+def take_snapshot(state: State) -> list[tuple[int, Data]]:
     """The state, which must be settled, as sections."""
     assert state.is_settled, "a snapshot is of what has happened, nothing half done"
     queues = sorted(state.queues.values(), key=lambda queue: (queue.properties.owner, queue.number))
-    sections: list[tuple[int, bytes | bytearray]] = [
+    sections: list[tuple[int, Data]] = [
         (QUEUES, b"\n".join(queue.properties.to_bytes() for queue in queues)),
         (NUMBERS, records.reserve(*state.numbers.reserved()).data + _last_numbers(state)),
         (SOURCES, b"".join(state.sources())),
     ]
+    sections += _packed(MESSAGES, _messages(queues))
+    sections += _packed(NOTE, chain.from_iterable(map(_notes, queues)))
+    prepared = (each for each in state.transactions.values() if each.phase is Phase.PREPARED)
+    sections += _packed(PREPARED, (pack_transaction(each, state.source) for each in prepared))
+    sections += _packed(POINT, chain.from_iterable(map(_points, queues)))
+    sections += _packed(RANGE, chain.from_iterable(map(_ranges, queues)))
+    incoming = state.sequences.lasting()
+    sections += _packed(SEQUENCE, (pack_sequence(each, *each.settled) for each in incoming))
+    sections += _packed(RECENT, state.recent.pack())
+    sections.append((OUTGOING, _outgoing(state, queues)))
+    sections.append((TRANSFERS, _transfers(queues)))
+    published = state.published.items()
+    sections += _packed(
+        PUBLISHED, (records.publish(name, *each, ()).data for name, each in published)
+    )
+    return sections
+
+
+def _packed(kind: int, each: Iterable[Data]) -> Iterator[tuple[int, Data]]:
+    """Sections with data of one kind, in order: what is small shares them."""
+    full = bytearray()
+    for data in each:
+        if len(data) > PACKED_DATA_MAX:
+            if full:
+                yield PACKED, full
+                full = bytearray()
+            yield kind, data
+            continue
+        if not full:
+            full += _KIND.pack(kind)
+        full += _SIZE.pack(len(data))
+        full += data
+        if len(full) >= PACKED_SECTION_BYTES:
+            yield PACKED, full
+            full = bytearray()
+    if full:
+        yield PACKED, full
+
+
+def _unpacked(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """What is in such a section: kind and data of each."""
+    (kind,) = _KIND.unpack_from(data)
+    at = _KIND.size
+    while at < len(data):
+        (size,) = _SIZE.unpack_from(data, at)
+        at += _SIZE.size + size
+        yield kind, data[at - size : at]
+
+
+def _messages(queues: list[Queue]) -> Iterator[bytearray]:
     for queue in queues:
         count, data = queue.positions.packed(MEMORY, _HEADER.size)
         if count:
             _HEADER.pack_into(data, 0, queue.number, count)
-            sections.append((MESSAGES, data))
-    for queue in queues:
-        sections += _notes(queue)
-    sections += [
-        (PREPARED, pack_transaction(each, state.source))
-        for each in state.transactions.values()
-        if each.phase is Phase.PREPARED
-    ]
-    for queue in queues:
-        sections += _claims(queue)
-    for incoming in state.sequences.lasting():
-        sections.append((SEQUENCE, pack_sequence(incoming, *incoming.settled)))
-    sections += [(RECENT, data) for data in state.recent.pack()]
-    sections.append((OUTGOING, _outgoing(state, queues)))
-    sections.append((TRANSFERS, _transfers(queues)))
-    for writer, (batch, time) in state.published.items():
-        sections.append((PUBLISHED, records.publish(writer, batch, time, ()).data))
-    return sections
+            yield data
 
 
 def _outgoing(state: State, queues: list[Queue]) -> bytes:
@@ -135,20 +185,20 @@ def _last_numbers(state: State) -> bytes:
     return b"".join([_LAST.pack(state.last_numbers.get(kind, 0)) for kind in NUMBERED])
 
 
-def _notes(queue: Queue) -> list[tuple[int, bytes]]:
-    sections = []
+def _notes(queue: Queue) -> Iterator[bytes]:
     for lookup_id, note in queue.notes.items():
         place = queue.positions.get(lookup_id)
         if place is not None and not place.location & MEMORY:
-            sections.append((NOTE, notices.note_entry(queue, lookup_id, note).data))
-    return sections
+            yield notices.note_entry(queue, lookup_id, note).data
 
 
-def _claims(queue: Queue) -> list[tuple[int, bytes]]:
-    sections = []
+def _points(queue: Queue) -> Iterator[bytes]:
     for group, claim in queue.claims.items():
-        point = pack_point(queue.number, group, claim.acknowledged, claim.floor)
-        sections.append((POINT, point))
+        yield pack_point(queue.number, group, claim.acknowledged, claim.floor)
+
+
+def _ranges(queue: Queue) -> Iterator[bytes]:
+    for group, claim in queue.claims.items():
         for each in claim.ranges:
             rows = queue.positions.locate(each.ids)
             stored = [
@@ -156,14 +206,19 @@ def _claims(queue: Queue) -> list[tuple[int, bytes]]:
                 for lookup_id, location in zip(rows.ids, rows.locations, strict=True)
                 if not location & MEMORY
             ]
-            sections.append((RANGE, pack_range(queue.number, group, each, stored)))
-    return sections
+            yield pack_range(queue.number, group, each, stored)
 
 
-def restore_snapshot(state: State, sections: list[tuple[int, bytes]]) -> None:
-    """Takes a snapshot into a state that is new."""
+def restore_snapshot(state: State, sections: Iterable[tuple[int, bytes]]) -> None:  # noqa: C901 - one case a kind
+    """Takes a snapshot into a state that is new.
+
+    Raises:
+        StoreError: A section is of no kind that this release knows.
+    """
     for kind, data in sections:
-        if kind == QUEUES:
+        if kind == PACKED:
+            restore_snapshot(state, _unpacked(data))
+        elif kind == QUEUES:
             for line in data.splitlines():
                 state.define(QueueProperties.from_bytes(line))
         elif kind == NUMBERS:
@@ -196,9 +251,13 @@ def _restore_rest(state: State, kind: int, data: bytes) -> None:
         state.restore_point(data)
     elif kind == PUBLISHED:
         state.remember_published(*records.read_publish(data)[:3])
-    else:
-        assert kind == RANGE, f"section kind {kind} is unknown"
+    elif kind == RANGE:
         state.restore_range(data)
+    else:
+        raise StoreError(
+            f"the checkpoint has a section of kind {kind}, this release knows 1 to {PACKED}: open "
+            "the store with the release that wrote it"
+        )
 
 
 def _restore_messages(state: State, queue: Queue, columns: Columns) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from merq.engine.queue import Queue
 from merq.engine.state import State
-from merq.errors import MessageQueueError, NameSyntaxError
+from merq.errors import MessageQueueError, NameSyntaxError, WireError
 from merq.hresult import HResult
 from merq.model.names import DirectName, parse_direct_name
 from merq.model.queue import QueueKind
@@ -63,6 +63,9 @@ def for_others(state: State, packet: bytes, host: str) -> bytes:
     which it reaches this computer; whoever is addressed by identifiers is told numbers on the
     source, for it can follow identifiers, and hosts may lie behind its hops.
 
+    What would not fit any more goes as it is: that the message arrives matters more than the names
+    in it. `check_room` refuses such messages; a host's name may have become longer since.
+
     Args:
         state: Whose messages these are; those of others stay as they are.
         packet: A message.
@@ -77,13 +80,16 @@ def for_others(state: State, packet: bytes, host: str) -> bytes:
         return packet
     is_direct = view.destination_type == DIRECT
     place = _place(host) if is_direct else ""
-    packet = with_references(
-        view,
-        _reference(state, admin, place, is_numbered=True),
-        _reference(state, response, place, is_numbered=not is_direct),
-    )
-    if view.user_flags & _MULTI_QUEUE:
-        return _spelled_lists(packet, _place(host) or f"OS:{state.name}")
+    try:
+        packet = with_references(
+            view,
+            _reference(state, admin, place, is_numbered=True),
+            _reference(state, response, place, is_numbered=not is_direct),
+        )
+        if view.user_flags & _MULTI_QUEUE:
+            return _spelled_lists(packet, _place(host) or f"OS:{state.name}")
+    except WireError:
+        return packet
     return packet
 
 

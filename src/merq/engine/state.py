@@ -182,6 +182,14 @@ class State(Holdings):
             self.answer(answer.request, error)
         self._settle()
 
+    def take_back(self, change: Change, steps: int, entries: int) -> None:
+        """What was planned last for a change does not happen: of its steps these many stay."""
+        while len(change.steps) > steps:
+            self._take_back(change.steps.pop())
+        # Numbers that were reserved may be in use by what stays, or by another change.
+        reserved = [each for each in change.entries[entries:] if each.kind == records.RESERVE]
+        change.entries[entries:] = reserved
+
     def _endings_behind(self, change: Change) -> list[Change]:
         """What is under way and prepares or commits a transaction in which this change sends.
 

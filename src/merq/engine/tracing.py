@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine import notices, outgoing
+from merq.engine.aside import never_failing
 from merq.engine.changes import Change
 from merq.engine.state import State
 from merq.model.message_class import MessageClass
@@ -29,6 +30,7 @@ _MONTHS: Final = (
 )
 
 
+@never_failing("reporting a message that is traced")
 def report(state: State, change: Change, view: MessageView, next_hop: str = "") -> None:
     """Plans a report that a message has arrived here, or leaves for the next hop.
 

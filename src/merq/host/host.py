@@ -11,9 +11,12 @@ from merq.engine import notices
 from merq.engine.changes import NO_ENTRY, Answer, Change, PutManyStep, PutStep
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
+from merq.engine.ports import HEAD_SIZE
 from merq.engine.relocating import Relocation
 from merq.engine.snapshot import restore_snapshot, take_snapshot
-from merq.errors import MessageQueueError, StoreFull
+from merq.errors import MessageQueueError, StoreCorrupt, StoreFull
+from merq.host.aside import AsideFolder
+from merq.host.news import NewsBox
 from merq.host.packets import CACHE_BYTES, LogPackets
 from merq.hresult import HResult
 from merq.store.checkpoints import Checkpoint, Section, write_checkpoint
@@ -134,6 +137,8 @@ class Host:
         self._relocation: Relocation | None = None
         self._relocated: Segment | None = None
         self._is_stuck = False
+        self.news = NewsBox()
+        self.aside = AsideFolder(disk)
 
         opened = open_store(
             disk,
@@ -145,7 +150,11 @@ class Host:
         )
         self.torn = opened.torn
         self.log = opened.log
-        self.packets.attach(self.log)
+        try:
+            self.packets.attach(self.log)
+        except StoreCorrupt:
+            self.log.close()
+            raise
         self._measure()
 
     def _identify(self, identity: Identity) -> None:
@@ -193,13 +202,38 @@ class Host:
         """
         answers: list[Answer] = []
         engine = self.engine
-        while effects := engine.take_effects():
+        while True:
+            effects = engine.take_effects()
+            if engine.state.aside:
+                self._keep_aside()
+            if not effects:
+                return answers
             for effect in effects:
                 if isinstance(effect, Answer):
                     answers.append(effect)
                 elif effect.entries:
                     self._write(effect)
-        return answers
+
+    @property
+    def set_aside_count(self) -> int:
+        """Messages set aside: those that are kept, and those that could not be since the start."""
+        return self.aside.count + self.aside.unkept
+
+    def _keep_aside(self) -> None:
+        """Before anything is written that lets these messages go, their packets are kept."""
+        found = self.engine.state.take_aside()
+        self.aside.unkept += found.unkept
+        for each in found.messages:
+            kept = self.aside.keep(each)
+            view = each.packet
+            self.news.warn(
+                "a message could not be handled and was set aside",
+                doing=each.doing,
+                problem=each.problem,
+                source=UUID(bytes_le=view[16:32]) if len(view) >= HEAD_SIZE else None,
+                bytes=len(view),
+                kept_as=kept.file or "nothing: there is no room for more in aside",
+            )
 
     def _write(self, change: Change) -> None:
         try:
@@ -209,6 +243,11 @@ class Host:
                 HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED,
                 f"the disk is full and nothing was changed: {full}",
             )
+            if not self._is_full:
+                self.news.warn(
+                    "the disk is full: nothing more can be written until there is room on it",
+                    error=str(full),
+                )
             self._is_full = True
             # What made room may have made what was written before durable.
             self._tell()
@@ -271,8 +310,19 @@ class Host:
 
     def watch_resources(self) -> None:
         """[MS-MQDMPR] 3.1.7.2.5: looks at disk and memory, and lets the engine throttle."""
+        state = self.engine.state
+        was_low = state.low_on_disk
         self._room = self._disk.free_bytes()
         self.engine.watch_resources(self._room)
+        if state.low_on_disk and not was_low:
+            self.news.warn(
+                "the disk is short of room: messages can be received, but none is taken until "
+                "there is twice the reserve again",
+                free_bytes=self._room,
+                disk_reserve_bytes=self._reserve,
+            )
+        elif was_low and not state.low_on_disk:
+            self.news.tell("there is room on the disk again", free_bytes=self._room)
 
     @property
     def room(self) -> int:
@@ -319,14 +369,15 @@ class Host:
         else:
             return None, answers
         sections = tuple(Section(*each) for each in take_snapshot(self.engine.state))
+        superfluous = self._superfluous()
         checkpoint = Checkpoint(
             number=self._checkpoint_number + 1,
             position=self.log.end,
             next_sequence=self.log.next_sequence,
             sections=sections,
+            oldest_segment=self.log.segments()[len(superfluous)].number,
         )
         store_id = self.engine.state.guid
-        superfluous = self._superfluous()
         writing = Checkpointing(self._disk, store_id, checkpoint, superfluous, self._grown)
         return writing, answers
 

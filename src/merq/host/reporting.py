@@ -117,6 +117,7 @@ def status(host: Host, hall: Hall) -> Status:
         network_quota_bytes=_limited(limits.network_quota_bytes) if limits.is_shared else 0,
         network_express_bytes=state.network_memory.total_bytes,
         throttled_peers=hall.sessions.throttled[:THROTTLED_TOLD_MAX],
+        set_aside=host.set_aside_count,
     )
 
 

@@ -160,7 +160,7 @@ class Service:
         )
         reception = Reception(host, hall, porter, uuid4, _limits(settings, fitting))
         self._listeners = listeners = Listeners(settings, reception, porter, log)
-        self._keeper = Keeper(host, reception, listeners.flush, self._fail)
+        self._keeper = Keeper(host, reception, listeners.flush, self._fail, log)
         listeners.keeper = self._keeper
         self._linking = self._link(host, reception, listeners, fitting)
         # Applications come last: nobody is served by a service that cannot start.

@@ -14,6 +14,7 @@ from typing import Final
 
 from merq.errors import StoreFull
 from merq.host import Host
+from merq.service.logs import Log
 from merq.service.reception import Reception
 from merq.store.log import Syncing
 
@@ -44,8 +45,10 @@ class Keeper:
         reception: Reception,
         flush: Callable[[], None],
         fail: Callable[[Exception], None],
+        log: Log,
     ) -> None:
         self._host = host
+        self._log = log
         self._reception = reception
         self._flush = flush
         self._fail = fail
@@ -168,6 +171,7 @@ class Keeper:
                 self._reception.forget(self._loop.time())
                 self._host.watch_resources()
                 self._turn()
+                self._tell_news()
                 if (self._host.needs_upkeep or self._is_idle()) and not self._is_over:
                     await self._tidy_up()
             except StoreFull:
@@ -180,6 +184,11 @@ class Keeper:
                 await asyncio.wait_for(self._kick.wait(), IDLE_S)
             except TimeoutError:
                 continue
+
+    def _tell_news(self) -> None:
+        for each in self._host.news.take():
+            tell = self._log.warning if each.is_trouble else self._log.info
+            tell(each.text, **each.facts)
 
     def _is_idle(self) -> bool:
         """Whether it is time to tidy up what was purged: nothing was written for a while.

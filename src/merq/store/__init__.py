@@ -15,7 +15,9 @@ the segment in the lower. Positions grow along the log.
 **identity**, 64 bytes: `MERQSTOR` (8), version u32 = 2, zero u32, store id (16 bytes), time of
 creation in seconds since 1970 u64, secret (16 random bytes, made with the store), zero u32, crc32
 of the 60 bytes before it u32. Of whatever version, it begins with these 12 bytes, ends with the
-crc32 of all before, and has at most 4096 bytes. A store of another version is refused.
+crc32 of all before, and has at most 4096 bytes. A store of another version is refused. While a store
+is made the file is called `identity.draft`; it gets its name when the first segment is durable, so
+a store without any segment has lost it.
 
 **Key.** crc32 of store id and secret, 32 bytes. The checksum of a frame's header starts from it
 (as if the header were preceded by those 32 bytes), so that nobody who only sends messages can make
@@ -40,7 +42,8 @@ be read and checked alone, without its frame.
 
 **Checkpoint**: a header of 64 bytes, then sections. Header: `MERQCKPT` (8), version u32 = 2, number
 of sections u32, store id (16 bytes), position up to which the log is contained in the checkpoint
-u64, sequence number of the next frame there u64, zeros (12), crc32 of the 60 bytes before it u32.
+u64, sequence number of the next frame there u64, number of the oldest segment that is still needed
+u64 (0 in older checkpoints: unknown), zeros (4), crc32 of the 60 bytes before it u32.
 Section: length u64, crc32 of length, kind (as the 12 bytes u64, u32) and data u32, kind u32, data.
 A checkpoint is written under another name, made durable and renamed, after the log was durable up
 to its position; the newest counts, and those before it are removed.

@@ -18,9 +18,10 @@ from merq.store.log import VERSION
 
 CHECKPOINT_MAGIC: Final = b"MERQCKPT"
 CHECKPOINT_HEADER_SIZE: Final = 64
-SECTIONS_MAX: Final = 1 << 16
+SECTIONS_MAX: Final = (1 << 32) - 1
+"""As many as the header can say. Each has at least 16 bytes, so 64 GiB come before that."""
 
-_HEADER: Final = struct.Struct("<8sII16sQQ12x")
+_HEADER: Final = struct.Struct("<8sII16sQQQ4x")
 _SECTION: Final = struct.Struct("<QII")
 _CHECKED: Final = struct.Struct("<QI")
 _NAME: Final = re.compile(r"([0-9a-f]{16})\.checkpoint")
@@ -40,13 +41,15 @@ class Section(NamedTuple):
 class Checkpoint:
     """A snapshot: the log up to `position` is contained, `next_sequence` is the frame there.
 
-    The log is durable up to there before the checkpoint is written.
+    The log is durable up to there before the checkpoint is written. What the sections speak of may
+    lie in any segment from `oldest_segment` on; 0 if that is not known.
     """
 
     number: int
     position: int
     next_sequence: int
     sections: tuple[Section, ...]
+    oldest_segment: int = 0
 
 
 def checkpoint_name(number: int) -> str:
@@ -65,7 +68,7 @@ def write_checkpoint(disk: Disk, store_id: UUID, checkpoint: Checkpoint) -> None
     Raises:
         StoreFull: There was no room; the checkpoint before it stays.
     """
-    assert len(checkpoint.sections) <= SECTIONS_MAX
+    assert len(checkpoint.sections) <= SECTIONS_MAX, "whoever writes millions packs them"
     name = checkpoint_name(checkpoint.number)
     draft = "checkpoints/draft"
     if disk.exists(draft):
@@ -94,6 +97,7 @@ def _write_all(file: LogFile, store_id: UUID, checkpoint: Checkpoint) -> None:
         store_id.bytes,
         checkpoint.position,
         checkpoint.next_sequence,
+        checkpoint.oldest_segment,
     )
     file.write(0, head + crc32(head).to_bytes(4, "little"))
     at = CHECKPOINT_HEADER_SIZE
@@ -137,7 +141,7 @@ def _read(disk: Disk, store_id: UUID, number: int) -> Checkpoint:
             or head[:8] != CHECKPOINT_MAGIC
         ):
             raise StoreCorrupt(name, 0, "the header's checksum is wrong")
-        _, version, count, owner, position, sequence = _HEADER.unpack_from(head)
+        _, version, count, owner, position, sequence, oldest = _HEADER.unpack_from(head)
         if version != VERSION or owner != store_id.bytes:
             raise StoreCorrupt(name, 8, f"version {version} of store {UUID(bytes=owner)}")
         sections: list[Section] = []
@@ -158,5 +162,9 @@ def _read(disk: Disk, store_id: UUID, number: int) -> Checkpoint:
     finally:
         file.close()
     return Checkpoint(
-        number=number, position=position, next_sequence=sequence, sections=tuple(sections)
+        number=number,
+        position=position,
+        next_sequence=sequence,
+        sections=tuple(sections),
+        oldest_segment=oldest,
     )

@@ -78,6 +78,7 @@ class CheckpointReport:
     next_sequence: int | None
     sections: tuple[tuple[int, int], ...]
     whole: bool
+    oldest_segment: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,10 +47,10 @@ SETTLE_S: Final = 0.1
 """How long the end of the log is watched before it is called torn and not growing."""
 
 _IDENTITY: Final = struct.Struct("<8sII16sQ16sII")
-_CHECKPOINT: Final = struct.Struct("<8sII16sQQ12xI")
+_CHECKPOINT: Final = struct.Struct("<8sII16sQQQ4xI")
 _SECTION: Final = struct.Struct("<QII")
 _CHECKED: Final = struct.Struct("<QI")
-_LOG_BEGINS: Final = Start(file="", position=1 << 32 | HEADER_SIZE, sequence=1)
+_LOG_BEGINS: Final = Start(file="", position=1 << 32 | HEADER_SIZE, sequence=1, oldest=1)
 
 
 def inspect(
@@ -149,12 +149,13 @@ def _examine_checkpoint(
 ) -> CheckpointReport:
     position: int | None = None
     sequence: int | None = None
+    oldest = 0
     sections: list[tuple[int, int]] = []
     size = file.size()
     head = file.read(0, HEADER_SIZE)
     wrong = header_problem(head, b"MERQCKPT", store_id, owner_at=16)
     if wrong is None:
-        _, _, count, _, position, sequence, _ = _CHECKPOINT.unpack(head)
+        _, _, count, _, position, sequence, oldest, _ = _CHECKPOINT.unpack(head)
         problem = _examine_sections(file, count, sections)
         contained = HEADER_SIZE + sum(_SECTION.size + each for _, each in sections)
         if problem is None and contained < size:
@@ -170,6 +171,7 @@ def _examine_checkpoint(
         size=size,
         position=position,
         next_sequence=sequence,
+        oldest_segment=oldest,
         sections=tuple(sections),
         whole=problem is None,
     )
@@ -208,7 +210,12 @@ def _start(checkpoints: list[CheckpointReport]) -> Start | None:
     newest = checkpoints[-1]
     if not newest.whole or newest.position is None or newest.next_sequence is None:
         return None
-    return Start(file=newest.file, position=newest.position, sequence=newest.next_sequence)
+    return Start(
+        file=newest.file,
+        position=newest.position,
+        sequence=newest.next_sequence,
+        oldest=newest.oldest_segment,
+    )
 
 
 def _examine_log(
@@ -237,12 +244,16 @@ def _examine_log(
 def _find_missing(numbers: list[int], start: Start | None, findings: Findings) -> None:
     """The log has no holes, and begins no later than opening needs it."""
     missing: list[int] = []
-    if start is not None and start.number not in numbers and (numbers or start.file):
+    if start is not None and start.number not in numbers:
         missing.append(start.number)
     for number, following in pairwise(numbers):
         missing.extend(range(number + 1, min(following, number + 2 + CORRUPTIONS_MAX)))
+    if start is not None and start.oldest and numbers and start.oldest < numbers[0]:
+        missing.extend(range(start.oldest, min(numbers[0], start.oldest + 1 + CORRUPTIONS_MAX)))
     for number in sorted(set(missing)):
         reason = "the segment is missing"
+        if start is not None and start.oldest <= number < start.number:
+            reason += ", but messages may lie in it"
         if start is not None and start.number == number and start.file:
             reason += f"; {start.file} needs the log from offset {start.offset} of it on"
         findings.corrupt(f"log/{number:016x}.segment", 0, reason, read_at_opening=True)

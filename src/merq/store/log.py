@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final, NamedTuple
@@ -51,6 +52,31 @@ def pack_segment_header(number: int, store_id: UUID, first_sequence: int) -> byt
     """The first 64 bytes of a segment."""
     head = _SEGMENT.pack(SEGMENT_MAGIC, VERSION, number, store_id.bytes, first_sequence)
     return head + crc32(head).to_bytes(4, "little")
+
+
+def begin_segment(disk: Disk, number: int, store_id: UUID, first_sequence: int) -> LogFile:
+    """Makes the file of a new segment, durably, or none at all.
+
+    Raises:
+        StoreFull: There is no room.
+        StoreFailed: The disk failed.
+    """
+    name = segment_name(number)
+    file = disk.create(name)
+    try:
+        file.write(0, pack_segment_header(number, store_id, first_sequence))
+        file.sync()
+        disk.sync_folder("log")
+    except StoreFull:
+        file.close()
+        disk.remove(name)
+        # The log goes on in the segment before, which must not have a successor after a crash.
+        disk.sync_folder("log")
+        raise
+    except StoreFailed:
+        file.close()
+        raise
+    return file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,10 +179,8 @@ class Log:
         self._segments = {segment.number: segment for segment in state.segments}
         self._sequence = state.next_sequence
         self._failed: StoreFailed | None = None
-        if state.segments:
-            self._tail = state.segments[-1]
-        else:
-            self._tail = self._begin_segment(1)
+        assert state.segments, "a store has a segment from its first moment on"
+        self._tail = state.segments[-1]
         self._durable = self.end
         self._syncs = _Syncs(self._durable)
 
@@ -285,8 +309,16 @@ class Log:
         return [self._segments[number] for number in sorted(self._segments)]
 
     def keep(self, position: int, size: int) -> None:
-        """Counts bytes as needed."""
-        self._segments[position >> 32].living += size
+        """Counts bytes as needed.
+
+        Raises:
+            StoreCorrupt: The segment is not there.
+        """
+        segment = self._segments.get(position >> 32)
+        if segment is None:
+            reason = f"the segment is missing, but {size} bytes of messages lie in it"
+            raise StoreCorrupt(segment_name(position >> 32), 0, reason)
+        segment.living += size
 
     def release(self, position: int, size: int) -> None:
         """Counts bytes as needed no more."""
@@ -359,25 +391,16 @@ class Log:
     def _roll(self) -> None:
         """Begins the next segment; the one before is durable then, wholly."""
         self.sync()
-        self._tail = self._begin_segment(self._tail.number + 1)
+        before = self._tail
+        self._tail = self._begin_segment(before.number + 1)
         self._durable = self.end
+        # What was reserved of it is not needed any more: zeros or none, its frames end there.
+        with suppress(StoreFull):
+            before.file.truncate(before.used)
+            before.reserved = before.used
 
     def _begin_segment(self, number: int) -> Segment:
-        name = segment_name(number)
-        file = self._disk.create(name)
-        try:
-            file.write(0, pack_segment_header(number, self._store_id, self._sequence))
-            file.sync()
-            self._disk.sync_folder("log")
-        except StoreFull:
-            file.close()
-            self._disk.remove(name)
-            # The log goes on in the segment before, which must not have a successor after a crash.
-            self._disk.sync_folder("log")
-            raise
-        except StoreFailed:
-            file.close()
-            raise
+        file = begin_segment(self._disk, number, self._store_id, self._sequence)
         segment = Segment(
             number=number, file=file, used=SEGMENT_HEADER_SIZE, reserved=SEGMENT_HEADER_SIZE
         )

@@ -26,6 +26,7 @@ from merq.store.log import (
     LogSettings,
     LogState,
     Segment,
+    begin_segment,
     position_of,
     segment_name,
 )
@@ -48,6 +49,7 @@ SECRET_SIZE: Final = 16
 _IDENTITY: Final = struct.Struct("<8sI4x16sQ16s4x")
 _ZEROS: Final = bytes(1 << 20)
 _SEGMENT: Final = struct.Struct("<8sI4xQ16sQ12x")
+_DRAFT: Final = "identity.draft"
 _NAME: Final = re.compile(r"([0-9a-f]{16})\.segment")
 
 
@@ -126,7 +128,7 @@ def open_store(
 
 def _identify(disk: Disk, fresh: Identity) -> Identity:
     if not disk.exists("identity"):
-        if disk.names("log") or disk.names("checkpoints"):
+        if not _is_unborn(disk):
             raise StoreCorrupt("identity", 0, "the file is missing beside a log")
         return _introduce(disk, fresh)
     file = disk.open("identity")
@@ -149,20 +151,44 @@ def _identify(disk: Disk, fresh: Identity) -> Identity:
     return Identity(store_id=UUID(bytes=owner), created=created, secret=secret)
 
 
+def _is_unborn(disk: Disk) -> bool:
+    """Whether there is no log, but perhaps the empty segment of a store that was being made."""
+    segments = [name for name in disk.names("log") if _NAME.fullmatch(name)]
+    if disk.names("checkpoints") or len(segments) > 1:
+        return False
+    if not segments:
+        return True
+    first = segment_name(1)
+    if f"log/{segments[0]}" != first or not disk.exists(_DRAFT):
+        return False
+    file = disk.open(first)
+    try:
+        return file.size() <= SEGMENT_HEADER_SIZE
+    finally:
+        file.close()
+
+
 def _introduce(disk: Disk, fresh: Identity) -> Identity:
+    """Makes a store. Its first segment is durable before its identity, so none ever lacks it."""
     assert len(fresh.secret) == SECRET_SIZE
     head = _IDENTITY.pack(
         IDENTITY_MAGIC, VERSION, fresh.store_id.bytes, fresh.created, fresh.secret
     )
-    if disk.exists("identity.draft"):
-        disk.remove("identity.draft")
-    file = disk.create("identity.draft")
+    if disk.exists(_DRAFT):
+        disk.remove(_DRAFT)
+    file = disk.create(_DRAFT)
     try:
         file.write(0, head + crc32(head).to_bytes(4, "little"))
         file.sync()
     finally:
         file.close()
-    disk.rename("identity.draft", "identity")
+    first = segment_name(1)
+    if disk.exists(first):
+        disk.remove(first)
+    # Its draft is to be found beside the segment, whenever the power goes.
+    disk.sync_folder(".")
+    begin_segment(disk, 1, fresh.store_id, 1).close()
+    disk.rename(_DRAFT, "identity")
     disk.sync_folder(".")
     return fresh
 
@@ -178,6 +204,7 @@ class _Scan:
         self._sequence = checkpoint.next_sequence if checkpoint else 1
         # Before this position the log is known to be durable.
         self._proven = checkpoint.position if checkpoint else 0
+        self._oldest = checkpoint.oldest_segment if checkpoint else 1
         self._torn: Torn | None = None
         self._files: list[LogFile] = []
 
@@ -221,10 +248,17 @@ class _Scan:
         found = (_NAME.fullmatch(name) for name in self._disk.names("log"))
         numbers = sorted(int(match[1], 16) for match in found if match)
         first_needed = self._start >> 32
-        if not numbers and first_needed == 1 and self._sequence == 1:
-            return []
+        if not numbers and not self._proven:
+            reason = (
+                "the segment is missing, with everything that was in it; if nothing was ever kept "
+                "here, remove the file identity"
+            )
+            raise StoreCorrupt(segment_name(1), 0, reason)
         if not numbers or first_needed not in numbers:
             raise StoreCorrupt(segment_name(first_needed), 0, "the segment is missing")
+        if numbers[0] > (self._oldest or first_needed):
+            reason = "the segment is missing, but messages may lie in it"
+            raise StoreCorrupt(segment_name(self._oldest), 0, reason)
         for number, following in pairwise(numbers):
             if following != number + 1:
                 raise StoreCorrupt(segment_name(number + 1), 0, "the segment is missing")
@@ -238,7 +272,12 @@ class _Scan:
         return file.size()
 
     def _is_stillborn(self, file: LogFile, number: int) -> bool:
-        """Whether the newest segment was begun and never became durable: it holds nothing."""
+        """Whether the newest segment was begun and never became durable: it holds nothing.
+
+        The first never is: it was durable before the store had its identity.
+        """
+        if number == 1:
+            return False
         head = file.read(0, SEGMENT_HEADER_SIZE)
         # A whole header of another store or version is no sign of a crash.
         if _is_whole_header(head) or number == self._proven >> 32:

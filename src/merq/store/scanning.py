@@ -27,11 +27,15 @@ _END_OF_SEGMENT: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """From where on opening reads the log, and the checkpoint that says so; empty if none does."""
+    """From where on opening reads the log, and the checkpoint that says so; empty if none does.
+
+    `oldest` is the first segment that is needed, 0 if that is not known.
+    """
 
     file: str
     position: int
     sequence: int
+    oldest: int = 0
 
     @property
     def number(self) -> int:
@@ -138,6 +142,8 @@ class SegmentScan:
         if problem is not None:
             # A checkpoint that lies in it shows that the segment had become durable.
             is_known = start is not None and start.file != "" and number <= start.number
+            # Nor is there a store whose first segment was not durable.
+            is_known = is_known or number == 1
             if self._is_newest and problem.lacking and not is_known and not has_frame:
                 self.following = expected
                 return 0, End.BEGUN

@@ -82,10 +82,10 @@ def test_an_empty_store_is_sound(tmp_path: Path) -> None:
     assert (only.frames, only.used, only.first_sequence) == (0, 64, None)
 
 
-def test_a_store_that_has_only_its_identity_is_sound(tmp_path: Path) -> None:
+def test_a_store_that_has_only_its_identity_has_lost_its_log(tmp_path: Path) -> None:
     Writer(tmp_path / "s").close()
     segment(tmp_path / "s", 1).unlink()
-    assert judged(tmp_path / "s").verdict is Verdict.SOUND
+    assert judged(tmp_path / "s").verdict is Verdict.CORRUPT
 
 
 @pytest.mark.parametrize("kept", [1, 20, 40, 41, 50])

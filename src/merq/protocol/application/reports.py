@@ -63,6 +63,8 @@ class Status:
             messages found no room.
         online: [MS-MQDMPR] 3.1.1.1: sessions with other queue managers are allowed.
         sessions: How many of them are open.
+        set_aside: Messages that could not be handled, whose packets are kept in the folder `aside`,
+            and those since the start for which there was no room there.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Status:
     network_quota_bytes: int = 0
     network_express_bytes: int = 0
     throttled_peers: tuple[str, ...] = ()
+    set_aside: int = 0
 
 
 # The way to other queue managers.
