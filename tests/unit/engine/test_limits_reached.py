@@ -1,0 +1,120 @@
+"""What happens at limits of the engine that no other test comes near."""
+
+from __future__ import annotations
+
+import pytest
+
+from merq.engine import outgoing
+from merq.engine.claims import FENCED_MAX
+from merq.engine.incoming import Sequences
+from merq.engine.outgoing import PATHS_MAX
+from merq.hresult import HResult
+from merq.model.names import DirectName, parse_format_name
+from unit.engine.bulk_world import BulkWorld, filled
+from unit.engine.conftest import Lower
+from unit.engine.engine_world import World, refused
+from unit.engine.foreign_world import arrive, foreign
+
+FULL = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+
+
+@pytest.mark.limit("merq.engine.administration.QUEUES_MAX")
+def test_there_are_only_so_many_queues(world: World, lower: Lower) -> None:
+    lower("merq.engine.administration", "QUEUES_MAX", 18)
+    names = ("a", "b")
+    numbers = [world.create(name) for name in names]
+    assert "18 queues already" in refused(FULL, lambda: world.create("c"))
+    world.fill(numbers[0], b"still")
+    assert world.bodies(numbers[0]) == [b"still"]
+    world.delete(numbers[1])
+    world.create("c")
+
+
+@pytest.mark.limit("merq.engine.moving.SUBQUEUES_MAX")
+def test_there_are_only_so_many_subqueues(world: World, lower: Lower) -> None:
+    lower("merq.engine.moving", "SUBQUEUES_MAX", 2)
+    number = world.create("orders")
+    below = world.subqueue(number, "a")
+    world.subqueue(number, "b")
+    assert "subqueues already" in refused(FULL, lambda: world.subqueue(number, "c"))
+    world.fill(number, b"x")
+    world.move(number, world.lookup_ids(number)[0], below)
+    assert world.bodies(below) == [b"x"]
+
+
+@pytest.mark.limit("merq.engine.transactions.TRANSACTIONS_MAX")
+def test_only_so_many_transactions_are_under_way(world: World, lower: Lower) -> None:
+    lower("merq.engine.transactions", "TRANSACTIONS_MAX", 2)
+    first, _ = world.begin(), world.begin()
+    assert "end some" in refused(FULL, world.begin)
+    world.abort(first)
+    number = world.create("orders", transactional=True)
+    again = world.begin()
+    world.send(number, again, body=b"x")
+    world.commit(again)
+    assert world.bodies(number) == [b"x"]
+
+
+@pytest.mark.limit("merq.engine.arriving.NAMES_MAX")
+def test_names_of_queues_here_are_found_again_after_they_were_forgotten(
+    world: World, lower: Lower
+) -> None:
+    lower("merq.engine.arriving", "NAMES_MAX", 2)
+    names = ["a", "b", "c", "d"]
+    numbers = [world.create(name) for name in names]
+    for ordinal in range(3):
+        for at, name in enumerate(names):
+            arrive(world, foreign(name, 10 * ordinal + at))
+    assert [len(world.bodies(number)) for number in numbers] == [3, 3, 3, 3]
+    assert len(world.engine.arrivals._found) <= 2
+
+
+@pytest.mark.limit("merq.engine.incoming.ENDED_MAX")
+def test_only_so_many_earlier_sequences_are_remembered(lower: Lower) -> None:
+    lower("merq.engine.incoming", "ENDED_MAX", 3)
+    sequences = Sequences()
+    incoming = sequences.get(sequences.key_of(bytes(16), 3, b"\x10\0\0\0"))
+    for sequence in range(1, 7):
+        incoming.sequence_id, incoming.number = sequence, 5
+        sequences.ended(incoming)
+    assert [sequences.arrived(incoming, sequence) for sequence in range(1, 7)] == [0, 0, 0, 5, 5, 5]
+
+
+@pytest.mark.limit("merq.engine.claims.FENCED_MAX")
+def test_of_many_former_readers_the_first_is_forgotten() -> None:
+    world = BulkWorld()
+    number = filled(world)
+    for reader in range(FENCED_MAX + 3):
+        world.reserve(number, owner=f"reader {reader}")
+        world.tick(100)
+    (claim,) = world.queue(number).claims.values()
+    assert len(claim.fenced) == FENCED_MAX
+    refused(HResult.MQ_ERROR_STALE_HANDLE, lambda: world.reserve(number, owner="reader 9"))
+    assert world.reserve(number, owner="reader 0").messages, "it is forgotten that it was one"
+
+
+@pytest.mark.limit("merq.engine.outgoing.PATHS_MAX")
+def test_paths_of_many_names_are_not_all_remembered(world: World) -> None:
+    number = world.create("q1")
+    world.send_to(r"DIRECT=OS:.\private$\q1", body=b"x")
+    for each in range(PATHS_MAX + 20):
+        name = parse_format_name(rf"DIRECT=OS:here\private$\q{each}")
+        assert isinstance(name, DirectName)
+        outgoing._path_of(name)
+    assert outgoing._path_of.cache_info().currsize == PATHS_MAX
+    world.send_to(r"DIRECT=OS:.\private$\q1", body=b"y")
+    assert world.bodies(number) == [b"x", b"y"]
+
+
+@pytest.mark.limit("merq.engine.departing.SEQUENCES_MAX")
+def test_a_sequence_that_was_forgotten_is_known_again_when_it_is_sent_again(
+    world: World, lower: Lower
+) -> None:
+    lower("merq.engine.departing", "SEQUENCES_MAX", 2)
+    departures = world.engine.departures
+    queue = world.create("here")
+    for sequence in range(1, 6):
+        departures._know(sequence, world.engine.queue(queue))
+    assert list(departures._sequences) == [4, 5]
+    departures._know(1, world.engine.queue(queue))
+    assert list(departures._sequences) == [5, 1]
