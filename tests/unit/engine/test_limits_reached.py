@@ -6,7 +6,7 @@ import pytest
 
 from merq.engine import outgoing
 from merq.engine.claims import FENCED_MAX
-from merq.engine.incoming import Sequences
+from merq.engine.incoming import Incoming, Sequences
 from merq.engine.outgoing import PATHS_MAX
 from merq.hresult import HResult
 from merq.model.names import DirectName, parse_format_name
@@ -73,7 +73,7 @@ def test_names_of_queues_here_are_found_again_after_they_were_forgotten(
 def test_only_so_many_earlier_sequences_are_remembered(lower: Lower) -> None:
     lower("merq.engine.incoming", "ENDED_MAX", 3)
     sequences = Sequences()
-    incoming = sequences.get(sequences.key_of(bytes(16), 3, b"\x10\0\0\0"))
+    incoming = Incoming(sequences.key_of(bytes(16), 3, b"\x10\0\0\0"))
     for sequence in range(1, 7):
         incoming.sequence_id, incoming.number = sequence, 5
         sequences.ended(incoming)
