@@ -24,7 +24,7 @@ from merq.errors import MerqError
 from merq.host import Hall, Host
 from merq.model.access import Access, Share
 from merq.model.delivered import Delivered
-from merq.model.queue import QueueSettings
+from merq.model.queue import Alteration, QueueSettings
 from merq.model.row_batch import RowBatch
 from merq.model.selecting import (
     AtCursor,
@@ -281,7 +281,7 @@ class ApplicationMachine:
             "Access": lambda: _any_of(Access, choices),
             "Share": lambda: _any_of(Share, choices),
             "QueueSettings": self._settings,
-            "Alteration": lambda: asked.Alteration(label=self._name(), quota=choices.one(NUMBERS)),
+            "Alteration": lambda: Alteration(label=self._name(), quota=choices.one(NUMBERS)),
             "RowBatch": self._rows,
             "Sequence[bytes]": self._packets,
             "Sequence[int]": lambda: [self._number(name) for _ in range(choices.below(4))],
