@@ -1,7 +1,8 @@
 """Writes the lock files anew from pyproject.toml: `make lock`.
 
-requirements/test.lock holds what `make test` and `make run` install, requirements/extras.lock what
-the optional extras add, requirements/bench.lock what `make bench` measures beside ours, all with
+requirements/test.lock holds what `make test` and `make run` install, requirements/service.lock what
+the service alone needs and is built with, requirements/extras.lock what the optional extras add,
+requirements/bench.lock what `make bench` measures beside ours, all with
 exact versions and hashes, for every supported Python and platform. The resolver is fetched into a
 folder of its own; nothing else depends on it.
 """
@@ -32,8 +33,10 @@ def main() -> int:
     subprocess.run([*pip, RESOLVER], check=True)
     compile_ = [str(place / "bin" / "uv"), "pip", "compile", *OPTIONS]
     tests, extras = "requirements/test.lock", "requirements/extras.lock"
+    service = "requirements/service.lock"
     for more in (
         ["pyproject.toml", "--group=test", f"--output-file={tests}"],
+        ["pyproject.toml", "--group=build", f"--constraint={tests}", f"--output-file={service}"],
         ["pyproject.toml", "--all-extras", f"--constraint={tests}", f"--output-file={extras}"],
         # The peers stand alone: they are installed into a folder of their own.
         ["--group=bench", "--output-file=requirements/bench.lock"],

@@ -43,7 +43,7 @@ def test_the_settings_in_the_guide_are_settings(tmp_path: Path) -> None:
 def test_every_variable_that_is_written_down_is_one(text: str) -> None:
     known = {each.variable for each in describe()}
     known |= {"MERQ_CONFIG", "MERQ_URL", "MERQ_TOKEN", "MERQ_CA"}
-    known |= {"MERQ_CLIENT_CERT", "MERQ_CLIENT_KEY"}
+    known |= {"MERQ_CLIENT_CERT", "MERQ_CLIENT_KEY", "MERQ_TOKEN_FILE"}
     found = set(re.findall(r"\bMERQ_[A-Z_]+\b", text))
     assert found - {"MERQ_"} <= known
 
@@ -85,3 +85,14 @@ def test_the_commands_of_the_guide_make_certificates_that_work(tmp_path: Path) -
         ):
             assert secured.recv(4) == b"word"
         thread.join(PATIENCE_S)
+
+
+def test_guides_and_images_install_exact_versions_whose_hashes_are_checked() -> None:
+    pages = [ROOT / "docs" / "deploy" / "Containerfile", *(ROOT / "docs" / "guide").glob("*.md")]
+    for page in pages:
+        text = page.read_text(encoding="utf-8").replace("\\\n", "")
+        for line in text.splitlines():
+            if re.match(r"\s*(?:RUN |&& |\$ )?\S*pip install ", line):
+                locked = "--require-hashes --requirement" in re.sub(r"\s+", " ", line)
+                assert "--no-deps" in line, (page.name, line)
+                assert locked or "--no-build-isolation" in line, (page.name, line)

@@ -142,7 +142,7 @@ def test_the_files_speak_of_the_project_alone() -> None:
 
 
 def test_every_locked_package_has_an_exact_version_and_a_hash() -> None:
-    for name in ("test.lock", "extras.lock"):
+    for name in ("test.lock", "service.lock", "extras.lock", "bench.lock"):
         text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
         entries = re.split(r"\n(?=\S)", text.strip())
         assert len(entries) > 5

@@ -1,7 +1,8 @@
 """A queue manager behind a socket: `merq.connect(url)`.
 
-Blocking and thread-safe, without a thread of its own: of those who wait for answers, one reads for
-all. A connection that is lost is made again by whoever needs it.
+Blocking and thread-safe: of those who wait for answers, one reads for all. A connection that is
+lost is made again by whoever needs it. While something is held, a thread answers pings for who is
+busy elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import ssl
 import time
 import weakref
 from contextlib import suppress
-from threading import Condition, Lock
+from threading import Condition, Lock, Thread
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -35,11 +36,12 @@ from merq.client.receiving import (
     return_of,
     went_back,
 )
+from merq.client.watching import LOOK_MAX_S, pause_for, watch
 from merq.errors import InDoubt, MessageQueueError
 from merq.hresult import HResult
 from merq.protocol.application.client import ClientSession, Settled
 from merq.protocol.application.reports import Result
-from merq.protocol.application.requests import Begin, Read, Request
+from merq.protocol.application.requests import Begin, OpenQueue, Read, Request
 
 PUSH_S: Final = 0.05
 """How long who writes waits before he looks whether somebody still reads."""
@@ -86,6 +88,7 @@ class RemoteDriver:
         self._socket: Channel | None = None
         self._answers: dict[int, _Answer] = {}
         self._has_reader = False
+        self._watcher: Thread | None = None
 
     def forked(self) -> None:
         """This is a child: it has a copy of the parent's socket, and no business with it."""
@@ -110,6 +113,7 @@ class RemoteDriver:
             self._transaction_count += 1
             number = self._transaction_count
             self._session.abandon(self._session.ask(Begin(number)))
+            self._be_watched()
         return number
 
     def ask(self, request: Request, timeout: float | None = 0) -> Result:
@@ -121,6 +125,8 @@ class RemoteDriver:
         """
         deadline = None if timeout is None else time.monotonic() + timeout if timeout else 0.0
         if not is_two_phased(request):
+            if self._watcher is None and _holds(request):
+                self._be_watched()
             return self._call(request, deadline).result
         assert isinstance(request, Read)
         request.held = True
@@ -158,6 +164,36 @@ class RemoteDriver:
         if isinstance(answer.result, MessageQueueError):
             raise answer.result
         return answer
+
+    def _be_watched(self) -> None:
+        """From now on pings are answered while nobody reads."""
+        if self._watcher is None:
+            self._watcher = watch(self)
+
+    def look(self) -> float | None:
+        """Answers pings if nobody else reads; gives how soon to look again, None for never."""
+        with self._lock:
+            if self._closed:
+                return None
+            welcome, connection = self._session.welcome, self._socket
+            pause = pause_for(0 if welcome is None else welcome.pong_ms)
+            if self._has_reader or welcome is None or connection is None:
+                return pause if welcome is not None else LOOK_MAX_S
+            self._has_reader = True
+        try:
+            if connection.is_readable(0):
+                data = self._read(connection, None)
+                with self._lock:
+                    self._settle(self._session.receive_data(data or b""))
+                    if data == b"" or self._session.broken:
+                        self._lose(connection)
+                self._write(reads=True)
+        except (OSError, ValueError):  # it was closed meanwhile
+            with self._lock:
+                self._lose(connection)
+        finally:
+            self._stop_reading()
+        return pause
 
     def close(self) -> None:
         """Nothing more is asked; whoever waits is told so."""
@@ -243,12 +279,16 @@ class RemoteDriver:
                 if is_done:
                     return
         finally:
-            with self._lock:
-                self._has_reader = False
-                if self._closed and self._socket is not None:
-                    self._socket.close()
-                    self._socket = None
-                self._turn.notify_all()
+            self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        """Somebody else may read from now on."""
+        with self._lock:
+            self._has_reader = False
+            if self._closed and self._socket is not None:
+                self._socket.close()
+                self._socket = None
+            self._turn.notify_all()
 
     def _read(self, connection: Channel, deadline: float | None) -> bytes | None:
         """Bytes from the server; none if the connection is lost, None if time is over."""
@@ -391,6 +431,11 @@ class RemoteDriver:
         if session.welcome is None:
             session.disconnected()
             raise session.refused or ConnectionError(session.broken)
+
+
+def _holds(request: Request) -> bool:
+    """Whether others will have to wait for what is asked for, while the application is busy."""
+    return isinstance(request, OpenQueue) or (isinstance(request, Read) and request.held)
 
 
 def _some(connection: Channel) -> bytes:

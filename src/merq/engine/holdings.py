@@ -52,6 +52,10 @@ NUMBERED: Final = (QueueKind.PRIVATE, QueueKind.SUBQUEUE, QueueKind.OUTGOING, Qu
 _TRANSACTION: Final = 1 << 20
 """[MS-MQMQ] 2.2.19.2: set in UserHeader.Flags if there is a TransactionHeader."""
 
+SOURCES_LOOKED_AT_MIN: Final = 10_000
+"""With so many queue managers that have numbers it is looked whose messages are still here; then
+again when they are twice as many as were left."""
+
 _U32: Final = struct.Struct("<I")
 
 
@@ -135,6 +139,8 @@ class Holdings:
         self.aside: list[Aside] = []
         self.aside_count = 0
         self._aside_taken = 0
+        self._free_sources: list[int] = []
+        self._sources_looked_at = SOURCES_LOOKED_AT_MIN
 
     def answer_to(self, names: Iterable[str]) -> None:
         """This queue manager is known by these names and addresses too."""
@@ -169,7 +175,39 @@ class Holdings:
 
     def source_key(self, source: bytes) -> int:
         """The part of that number that says which queue manager it is."""
-        return self._sources.setdefault(source, len(self._sources) + 1) << 32
+        number = self._sources.get(source)
+        return (self._number_source(source) if number is None else number) << 32
+
+    def _number_source(self, source: bytes) -> int:
+        """A number for a queue manager that has none."""
+        number = self._free_sources.pop() if self._free_sources else len(self._sources) + 1
+        self._sources[source] = number
+        return number
+
+    def forget_sources(self) -> None:
+        """Queue managers of which no message is here have no number any more.
+
+        No change may be under way: what is planned has its number already.
+        """
+        used = {each for queue in self.queues.values() for each in queue.by_message_id.sources()}
+        self._sources = {
+            guid: number
+            for guid, number in self._sources.items()
+            if number in used or guid == self.source
+        }
+        self._note_free_sources()
+        for share in (self.network, self.network_memory):
+            share.keep_sources(self._sources.values())
+        self._sources_looked_at = max(2 * len(self._sources), SOURCES_LOOKED_AT_MIN)
+
+    def _note_free_sources(self) -> None:
+        last = max(self._sources.values(), default=0)
+        self._free_sources = sorted(set(range(1, last)).difference(self._sources.values()))
+
+    @property
+    def has_many_sources(self) -> bool:
+        """Whether so many queue managers have numbers that `forget_sources` is worth its time."""
+        return len(self._sources) >= self._sources_looked_at
 
     def known_key_of(self, message_id: bytes) -> int | None:
         """The same, or None if no message of that queue manager was ever here."""
@@ -232,7 +270,7 @@ class Holdings:
         source = bytes(packet[16:32])
         number = self._sources.get(source)
         if number is None:
-            number = self._sources[source] = len(self._sources) + 1
+            number = self._number_source(source)
         key = number << 32 | _U32.unpack_from(packet, 56)[0]
         expires = NEVER if kept else queue.expiry_of(packet)
         queue.positions.append(lookup_id, location, len(packet), expires, key)
@@ -563,12 +601,16 @@ class Holdings:
 
     def sources(self) -> list[bytes]:
         """The queue managers whose messages are here, in the order of their keys."""
-        return list(self._sources)
+        numbers = {number: guid for guid, number in self._sources.items()}
+        last = max(numbers, default=0)
+        # Who reads this takes the last number of a queue manager that is there more than once.
+        return [numbers.get(number, numbers[last]) for number in range(1, last + 1)]
 
     def restore_sources(self, guids: list[bytes]) -> None:
         """Takes the queue managers in the order of their keys."""
         assert not self._sources
         self._sources = {guid: number for number, guid in enumerate(guids, start=1)}
+        self._note_free_sources()
 
     # Looking.
 
@@ -588,7 +630,7 @@ class Holdings:
         source = self._sources.get(incoming.key.source)
         if queue is None or source is None:
             return False
-        return queue.by_message_id.has_between(source << 32, source + 1 << 32)
+        return queue.by_message_id.has_source(source)
 
     def stored(self, place: Place) -> tuple[int, bytes]:
         """When a message arrived, and its packet."""

@@ -17,3 +17,17 @@ class MessageIds(SortedMap):
     """Lookup identifiers by keys; a later message with the same key replaces the earlier."""
 
     __slots__ = ()
+
+    def has_source(self, source: int) -> bool:
+        """Whether there is a message of the queue manager with this number."""
+        key = self.first_key_from(source << 32)
+        return key is not None and key >> 32 == source
+
+    def sources(self) -> list[int]:
+        """The numbers of the queue managers whose messages are here, each once."""
+        found: list[int] = []
+        key = self.first_key_from(0)
+        while key is not None:
+            found.append(key >> 32)
+            key = self.first_key_from((key >> 32) + 1 << 32)
+        return found

@@ -108,6 +108,7 @@ class QueueManager:
         self.state.secret = secret
         self.state.recent.renew(self.state.now)
         self.departures.start()
+        self.state.forget_sources()
         self.administration.start(new_guid)
         notices.find_order_queues(self.state)
 
@@ -448,6 +449,8 @@ class QueueManager:
                 state.submit(change)
             due = state.expiries.next()
         self.stages.sweep()
+        if state.has_many_sources and state.is_settled:
+            state.forget_sources()
         if state.unpurged:
             self.administration.purge_unpurged()
         self.departures.unblock()

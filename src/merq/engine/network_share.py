@@ -7,18 +7,22 @@ for others: one alone gets a half, a second one half of the rest. So who fills i
 comes later still finds room.
 
 What all of them take together is exact. What an address takes is known as far as its messages came
-since the start, and as long as their senders' identifiers come from one address.
+since the start. When a message goes, it is known who sent it, not from which address. If messages
+of one sender came from several, because somebody claims to be another, the address with fewest of
+them is relieved first: a peer is not charged for what a stranger leaves here in its name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from merq.model.peer_networks import peer_network
 
 SOURCES_MAX: Final = 10_000
-"""Senders of which it is known from which address they came; what others send is charged to their
-address until nothing of the network is here any more."""
+ADDRESSES_OF_SOURCE_MAX: Final = 8
+"""Senders of which it is known from which addresses they came, and how many of those each may have.
+Addresses stay charged with anything beyond that until nothing of the network is here any more."""
 
 RELIEF: Final = 10
 """Who was refused may go on when it may take the tenth part of what is free, or more: not for every
@@ -31,22 +35,23 @@ class Coming:
     Attributes:
         total_bytes: From all addresses.
         by_address: From each.
-        sources: The addresses of senders, by the numbers that they have here.
+        by_source: From each, by the number that the sender has here.
     """
 
-    __slots__ = ("by_address", "sources", "total_bytes")
+    __slots__ = ("by_address", "by_source", "total_bytes")
 
     def __init__(self) -> None:
         self.total_bytes = 0
         self.by_address: dict[str, int] = {}
-        self.sources: dict[int, str] = {}
+        self.by_source: dict[tuple[int, str], int] = {}
 
     def add(self, address: str, number: int, size: int) -> None:
         """Messages of a sender come from an address."""
         address = peer_network(address)
         self.total_bytes += size
         self.by_address[address] = self.by_address.get(address, 0) + size
-        self.sources[number] = address
+        pair = number, address
+        self.by_source[pair] = self.by_source.get(pair, 0) + size
 
     def of(self, address: str) -> int:
         """What comes from an address, or its network."""
@@ -64,35 +69,47 @@ class NetworkShare:
         total_bytes: All of them.
     """
 
-    __slots__ = ("_addresses", "_charges", "total_bytes")
+    __slots__ = ("_by_source", "_charges", "total_bytes")
 
     def __init__(self) -> None:
         self.total_bytes = 0
         self._charges: dict[str, int] = {}
-        self._addresses: dict[int, str] = {}
+        self._by_source: dict[int, dict[str, int]] = {}
 
     def settle(self, coming: Coming) -> None:
         """What a change has brought is here: addresses are charged with it."""
         for address, size in coming.by_address.items():
             self._charges[address] = self._charges.get(address, 0) + size
-        for number, address in coming.sources.items():
-            if len(self._addresses) < SOURCES_MAX:
-                self._addresses.setdefault(number, address)
+        for (number, address), size in coming.by_source.items():
+            parts = self._by_source.get(number)
+            if parts is None and len(self._by_source) < SOURCES_MAX:
+                parts = self._by_source[number] = {}
+            if parts is not None and (address in parts or len(parts) < ADDRESSES_OF_SOURCE_MAX):
+                parts[address] = parts.get(address, 0) + size
+
+    def keep_sources(self, numbers: Iterable[int]) -> None:
+        """Only these senders have messages here; the numbers of others will be somebody else's."""
+        known = set(numbers)
+        self._addresses = {
+            number: address for number, address in self._addresses.items() if number in known
+        }
 
     def remove(self, number: int, size: int) -> None:
         """Messages of a sender are gone."""
         self.total_bytes -= size
         if not self.total_bytes:
             self._charges.clear()
-            self._addresses.clear()
+            self._by_source.clear()
             return
-        address = self._addresses.get(number)
-        if address is not None:
-            rest = self._charges.get(address, 0) - size
-            if rest > 0:
-                self._charges[address] = rest
-            else:
-                self._charges.pop(address, None)
+        parts = self._by_source.get(number)
+        while parts and size:
+            address = min(parts, key=parts.__getitem__)
+            part = min(size, parts[address])
+            size -= part
+            _lessen(parts, address, part)
+            _lessen(self._charges, address, part)
+        if parts is not None and not parts:
+            del self._by_source[number]
 
     def used_by(self, address: str) -> int:
         """What came from an address and is here."""
@@ -110,3 +127,12 @@ class NetworkShare:
     def is_relieved(self, address: str, most: int, needed: int) -> bool:
         """Whether an address that was refused may go on."""
         return self.room(address, most) >= max(needed, (most - self.total_bytes) // RELIEF)
+
+
+def _lessen(counts: dict[str, int], address: str, size: int) -> None:
+    """Takes something off a count that goes when it is nothing."""
+    rest = counts[address] - size
+    if rest:
+        counts[address] = rest
+    else:
+        del counts[address]

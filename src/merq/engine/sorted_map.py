@@ -111,14 +111,14 @@ class SortedMap:
             return None
         return run.values[row]
 
-    def has_between(self, first: int, end: int) -> bool:
-        """Whether there is a key from `first` on that is below `end`."""
-        index = max(bisect_right(self._floors, first) - 1, 0)
+    def first_key_from(self, key: int) -> int | None:
+        """The lowest key that is not below this one."""
+        index = max(bisect_right(self._floors, key) - 1, 0)
         for run in self._runs[index : index + 2]:
-            row = bisect_left(run.keys, first, run.start)
+            row = bisect_left(run.keys, key, run.start)
             if row < len(run.keys):
-                return run.keys[row] < end
-        return False
+                return run.keys[row]
+        return None
 
     def remove(self, key: int, value: int) -> bool:
         """Takes a key out if this is its value; False if it is not."""

@@ -130,6 +130,11 @@ class Desk:
             **bulk_rules(host),
         }
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether the client has something that others have to wait for."""
+        return bool(self.holds or self._transactions or self._handles)
+
     def perform(self, number: int, request: Request) -> Reply:
         """Carries out a request, or begins to: then the engine answers it under its number.
 

@@ -291,10 +291,13 @@ def _limits(settings: ServiceSettings, fitting: DescriptorPlan) -> ReceptionLimi
             frame_bytes_max=limits.frame_bytes_max,
             window_bytes=limits.window_bytes,
             requests_max=limits.requests_max,
+            pong_ms=int((limits.idle_s - limits.keepalive_s) * 1000),
         ),
         connections_max=fitting.connections_max,
         outbox_high_bytes=limits.answer_bytes_max,
         outbox_bytes_max=max(8 * limits.answer_bytes_max, limits.frame_bytes_max),
+        ping_s=limits.keepalive_s,
+        silence_s=limits.idle_s,
     )
 
 

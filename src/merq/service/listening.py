@@ -39,6 +39,11 @@ GOODBYE_S: Final = 1.0
 PROBE_S: Final = 10
 """Seconds between looks at a TCP connection over which nothing goes."""
 
+SILENCE_LOOKS: Final = 4
+SILENCE_LOOK_MAX_S: Final = 1.0
+"""So often it is looked whether clients are silent between being asked and being cut off, and at
+least as often as that."""
+
 TOKEN_CHECK_S: Final = 5.0
 """How often it is looked whether tokens of those who are connected still hold."""
 
@@ -231,6 +236,10 @@ class Listeners:
         self._handshakes = Handshakes()
         self._own_socket: Path | None = None
         self._checking = self._loop.call_later(TOKEN_CHECK_S, self._check_tokens)
+        limits = settings.limits
+        answer_s = limits.idle_s - limits.keepalive_s
+        self._look_s = min(SILENCE_LOOK_MAX_S, answer_s / SILENCE_LOOKS)
+        self._looking = self._loop.call_later(self._look_s, self._look_for_silent)
         self._held_bytes = 0
         self._last_one: asyncio.Future[None] | None = None
         self.flushes: list[Callable[[], None]] = []
@@ -376,6 +385,18 @@ class Listeners:
                 connection.closing = reason
                 protocol.flush()
 
+    def _look_for_silent(self) -> None:
+        self._looking = self._loop.call_later(self._look_s, self._look_for_silent)
+        for connection, protocol in self._protocols.items():
+            transport = protocol.transport
+            # Who reads what it was told is there, though nothing is read from it meanwhile.
+            if transport is not None and connection.unread_bytes:
+                unread_bytes = transport.get_write_buffer_size()
+                if unread_bytes < connection.unread_bytes:
+                    connection.silent_s = 0.0
+                    self.count_unread(connection, unread_bytes)
+        self.feed(lambda: self.reception.look_for_silent(self._look_s))
+
     # The end.
 
     def stop_accepting(self) -> None:
@@ -393,6 +414,7 @@ class Listeners:
     async def close(self) -> None:
         """Ends every connection once what it was told is written, or soon after."""
         self._checking.cancel()
+        self._looking.cancel()
         for protocol in list(self._protocols.values()):
             if protocol.transport is not None:
                 protocol.transport.close()

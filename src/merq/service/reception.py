@@ -18,7 +18,7 @@ from merq.exchange import Exchange
 from merq.host import Desk, Hall, Host, Pending
 from merq.hresult import HResult
 from merq.protocol.application.codec import encode_result
-from merq.protocol.application.greeting import Hello
+from merq.protocol.application.greeting import Hello, encode_ping
 from merq.protocol.application.requests import Cancel, Read
 from merq.protocol.application.server import Asked, Memory, ServerLimits, ServerSession
 
@@ -46,6 +46,9 @@ class ReceptionLimits:
         outbox_bytes_max: A client that leaves more than that unread is cut off.
         conversations_max: Conversations whose connection was lost and that may be gone on with.
         resume_s: For how long they may.
+        ping_s: A client that holds something and says nothing for so long is asked whether it is
+            still there; 0 is never.
+        silence_s: If it says nothing for so long, it is cut off, and what it held goes back.
     """
 
     client: ServerLimits = field(default_factory=ServerLimits)
@@ -54,6 +57,8 @@ class ReceptionLimits:
     outbox_bytes_max: int = 64 << 20
     conversations_max: int = 10_000
     resume_s: float = 120.0
+    ping_s: float = 0.0
+    silence_s: float = 0.0
 
 
 class Porter(Protocol):
@@ -82,6 +87,8 @@ class Connection:
         unread_bytes: What was given to be written and is not gone, as the driver says.
         held_bytes: That, and what came and is not looked at or not whole, as it was counted last.
         closing: Why it is to be closed once its outbox is written; empty while it goes on.
+        silent_s: How long nothing came from it, as far as somebody looked.
+        is_asked: It was asked whether it is still there, and has said nothing since.
     """
 
     __slots__ = (
@@ -90,6 +97,7 @@ class Connection:
         "conversation",
         "desk",
         "held_bytes",
+        "is_asked",
         "is_local",
         "is_lost",
         "number",
@@ -97,6 +105,7 @@ class Connection:
         "outbox_bytes",
         "peer",
         "session",
+        "silent_s",
         "unread_bytes",
     )
 
@@ -113,6 +122,8 @@ class Connection:
         self.unread_bytes = 0
         self.held_bytes = 0
         self.closing = ""
+        self.silent_s = 0.0
+        self.is_asked = False
         self.is_lost = False
 
     def say(self, data: bytes) -> None:
@@ -241,11 +252,38 @@ class Reception:
                 return
             del self._lost[conversation]
 
+    def look_for_silent(self, passed_s: float) -> None:
+        """Asks clients that hold something and are silent, and cuts off those that stay so.
+
+        Silence is counted in looks, not by the clock: when this process itself stood still, nobody
+        had a chance to be heard.
+        """
+        limits = self.limits
+        if not limits.ping_s:
+            return
+        for connection in self._connections.values():
+            if not connection.desk.is_holding or not connection.session.answers_pings:
+                connection.silent_s = 0.0
+                continue
+            connection.silent_s += passed_s
+            if connection.silent_s >= limits.silence_s and connection.is_asked:
+                connection.closing = (
+                    "it holds messages, transactions or queues and did not answer for "
+                    f"{limits.silence_s:g} s: what it held goes back"
+                )
+                self.dirty[connection] = None
+            elif connection.silent_s >= limits.ping_s and not connection.is_asked:
+                connection.is_asked = True
+                connection.say(encode_ping())
+                self.dirty[connection] = None
+
     # What clients want.
 
     def received(self, connection: Connection, data: bytes, now: float) -> None:
         """Bytes came from a client."""
         self._now = now
+        connection.silent_s = 0.0
+        connection.is_asked = False
         connection.session.feed(data)
         self.go_on(connection)
 

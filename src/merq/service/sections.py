@@ -195,12 +195,14 @@ class LimitSettings:
     keepalive_s: float = setting(
         30.0,
         Seconds(0.1, DAY_S),
-        "After this time of silence a connection is asked whether it is still there.",
+        "After this time of silence a connection is asked whether it is still there: by TCP, and "
+        "by a ping if its client holds messages, transactions or queues.",
     )
     idle_s: float = setting(
         90.0,
         Seconds(0.2, DAY_S),
-        "After this time of silence a connection counts as dead; its transactions are aborted.",
+        "After this time of silence a connection counts as dead; its transactions are aborted, and "
+        "messages that it held go back. A client that is only busy answers pings meanwhile.",
     )
 
     def __post_init__(self) -> None:

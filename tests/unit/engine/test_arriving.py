@@ -403,6 +403,38 @@ def test_who_has_sent_more_than_once_goes_after_who_has_not(world: World, lower:
     assert THERE.bytes_le in senders(world)
 
 
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_senders_whose_messages_are_gone_leave_no_number(lower: Lower, *, checkpoint: bool) -> None:
+    lower("merq.engine.holdings", "SOURCES_LOOKED_AT_MIN", 5)
+    world = World()
+    number = world.create("q")
+    packets = [
+        foreign("q", source_queue_manager=UUID(int=each + 1).bytes_le, recoverable=True)
+        for each in range(40)
+    ]
+    for packet in packets:
+        arrive(world, packet)
+    for _ in range(38):
+        world.receive(number)
+    world.tick(1)
+    state = world.engine.state
+    assert len(set(state.sources())) <= 3
+    ids = [packet[16:32] + packet[56:60] for packet in packets]
+    for _ in range(2):
+        for each in (38, 39):
+            key = state.known_key_of(ids[each])
+            assert key is not None
+            assert state.queues[number].by_message_id.get(key) is not None
+        assert state.known_key_of(ids[0]) is None
+        if checkpoint:
+            world.checkpoint()
+        world.restart()
+        state = world.engine.state
+    arrive(world, foreign("q", 2, source_queue_manager=UUID(int=99).bytes_le))
+    assert len(state.sources()) <= 40
+    assert state.known_key_of(UUID(int=99).bytes_le + bytes(4)) is not None
+
+
 @pytest.mark.spec("MS-MQDMPR 3.1.1.5", "E135")
 def test_a_sequence_of_which_nothing_came_for_very_long_is_forgotten(world: World) -> None:
     world.create("tx", transactional=True)

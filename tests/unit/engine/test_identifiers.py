@@ -5,6 +5,8 @@ from __future__ import annotations
 import tracemalloc
 from array import array
 
+import pytest
+
 from merq.engine.identifiers import MessageIds
 
 BYTES_MAX = 24
@@ -102,3 +104,19 @@ def test_memory_follows_the_messages_that_live_wherever_the_others_were() -> Non
         tracemalloc.stop()
     assert len(ids) == COUNT // 100
     assert used < COUNT // 100 * 100
+
+
+@pytest.mark.parametrize("rows", [2, 512])
+def test_it_is_known_whose_messages_are_here(rows: int) -> None:
+    ids = MessageIds(run_rows=rows)
+    senders = [3, 9, 10, 400]
+    for ordinal in (0, 7, 0xFFFFFFFF):
+        for sender in senders:
+            ids.add(sender << 32 | ordinal, sender)
+    assert ids.sources() == senders
+    assert [each for each in range(500) if ids.has_source(each)] == senders
+    for ordinal in (0, 7, 0xFFFFFFFF):
+        ids.remove(9 << 32 | ordinal, 9)
+    assert ids.sources() == [3, 10, 400]
+    assert not ids.has_source(9)
+    assert MessageIds().sources() == []

@@ -281,7 +281,7 @@ def test_greetings_come_out_as_they_went_in(guid: object, text: str, resume: obj
     ("hello", "text"),
     [
         (Hello(protocol="http", oldest=1, newest=1), "is spoken here"),
-        (Hello(protocol="merq", oldest=2, newest=3), "versions 2 to 3"),
+        (Hello(protocol="merq", oldest=3, newest=4), "versions 3 to 4"),
         (Hello(protocol="merq", oldest=0, newest=0), "versions 0 to 0"),
         (Hello(protocol="merq", oldest=1, newest=1, token="x" * 513), "too long"),
         (Hello(protocol="merq", oldest=1, newest=1, client="x" * 201), "too long"),

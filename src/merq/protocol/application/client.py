@@ -22,11 +22,13 @@ from merq.model.delivered import Delivered
 from merq.protocol.application.codec import decode_result, encode_request
 from merq.protocol.application.frames import FRAME_BYTES_MAX, Frame, FrameReader, Kind
 from merq.protocol.application.greeting import (
+    OLDEST_VERSION,
     VERSION,
     Hello,
     Welcome,
     decode_welcome,
     encode_hello,
+    encode_pong,
 )
 from merq.protocol.application.reports import Result
 from merq.protocol.application.requests import Begin, Cancel, EndReceive, Read, Request
@@ -236,7 +238,7 @@ class ClientSession:
         self.refused = None
         hello = Hello(
             protocol="merq",
-            oldest=VERSION,
+            oldest=OLDEST_VERSION,
             newest=VERSION,
             client=self._client,
             token=self._token,
@@ -348,6 +350,9 @@ class ClientSession:
                 assert isinstance(ending, MessageQueueError)
                 self._ending = ending
                 self.broken = f"the server ended the conversation: {ending}"
+                return []
+            if number == 0 and found.kind == Kind.PING:
+                self._out.append(encode_pong(self._received & _COUNT_MASK))
                 return []
             raise WireError(f"an answer to request {number}, which was not made", field="number")
         result = decode_result(found)  # one that makes no sense leaves it without an answer

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from struct import Struct, unpack_from
 from typing import Any, Final, assert_never
 from uuid import UUID
@@ -39,7 +40,9 @@ from merq.protocol.application.batches import (
     text_of,
 )
 from merq.protocol.application.frames import HEADER_SIZE, Frame, Kind, frame
+from merq.protocol.application.greeting import OLDEST_VERSION, VERSION
 from merq.protocol.application.reports import (
+    STATUS_FIELDS_OF_VERSION_2,
     LinkReport,
     QueueReport,
     Result,
@@ -350,8 +353,8 @@ _REQUESTS: Final[dict[int, Callable[[Frame], Request]]] = {
 # Answers.
 
 
-def encode_result(number: int, result: Result) -> bytes:
-    """An answer as a frame."""
+def encode_result(number: int, result: Result, version: int = VERSION) -> bytes:
+    """An answer as a frame, for who speaks this version."""
     if isinstance(result, bytes):
         return frame(Kind.IDS, number, result)
     if result is None:
@@ -371,6 +374,12 @@ def encode_result(number: int, result: Result) -> bytes:
             parts += _parts(each)
         return frame(Kind.MESSAGES, number, *parts)
     name, value = _named(result)
+    if isinstance(result, Status) and version == OLDEST_VERSION:
+        value = {
+            each.name: getattr(result, each.name)
+            for each in fields(result)
+            if each.name not in STATUS_FIELDS_OF_VERSION_2
+        }
     return frame(Kind.TOLD, number, b'{"%s":%s}' % (name, to_json(value)))
 
 

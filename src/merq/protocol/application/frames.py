@@ -43,6 +43,7 @@ class Kind(IntEnum):
     CANCEL = 8
     SEND_MANY_TO = 9
     SEND_ROWS = 10
+    PONG = 11
     WELCOME = 65
     DONE = 66
     NUMBER = 67
@@ -51,6 +52,7 @@ class Kind(IntEnum):
     TOLD = 70
     FAILED = 71
     ROWS = 72
+    PING = 73
 
 
 class Frame(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 from uuid import UUID
 
@@ -11,8 +11,11 @@ from merq.protocol.application.frames import FRAME_BYTES_MAX, Frame, Kind, frame
 from merq.protocol.application.values import from_plain, parse_json, to_json
 
 PROTOCOL: Final = "merq"
-VERSION: Final = 1
-"""The version that this code speaks."""
+VERSION: Final = 2
+"""The newest version that this code speaks: with pings."""
+
+OLDEST_VERSION: Final = 1
+"""The oldest that it speaks: without."""
 
 TOKEN_CHARACTERS_MAX: Final = 512
 CLIENT_CHARACTERS_MAX: Final = 200
@@ -52,6 +55,8 @@ class Welcome:
             be made.
         requests_max: How many requests may be without an answer.
         answer_bytes_max: No further message is added to an answer of this size.
+        pong_ms: From version 2 on: a client that holds something and is asked with a PING has so
+            many milliseconds to answer; 0 is for ever.
     """
 
     version: int
@@ -63,6 +68,7 @@ class Welcome:
     window_bytes: int = 8 << 20
     requests_max: int = 4096
     answer_bytes_max: int = 1 << 20
+    pong_ms: int = 0
 
 
 def encode_hello(hello: Hello) -> bytes:
@@ -83,16 +89,33 @@ def decode_hello(found: Frame) -> Hello:
         raise WireError(f"{hello.protocol[:20]!r}; {PROTOCOL!r} is spoken here", field="protocol")
     if len(hello.token) > TOKEN_CHARACTERS_MAX or len(hello.client) > CLIENT_CHARACTERS_MAX:
         raise WireError("the token or the client's name is too long", field="hello")
-    if not hello.oldest <= VERSION <= hello.newest:
+    if hello.oldest > VERSION or hello.newest < OLDEST_VERSION or hello.oldest > hello.newest:
         raise WireError(
-            f"versions {hello.oldest} to {hello.newest}; {VERSION} is spoken here", field="version"
+            f"versions {hello.oldest} to {hello.newest}; {OLDEST_VERSION} to {VERSION} are spoken "
+            "here",
+            field="version",
         )
     return hello
 
 
 def encode_welcome(welcome: Welcome) -> bytes:
     """The first frame of a server."""
+    if welcome.version == OLDEST_VERSION:
+        # Who speaks it refuses what it does not know.
+        told = {each.name: getattr(welcome, each.name) for each in fields(welcome)}
+        del told["pong_ms"]
+        return frame(Kind.WELCOME, 0, to_json(told))
     return frame(Kind.WELCOME, 0, to_json(welcome))
+
+
+def encode_ping() -> bytes:
+    """From a server: is the client still there?"""
+    return frame(Kind.PING, 0)
+
+
+def encode_pong(received: int) -> bytes:
+    """From a client, which has got so many answers: it is."""
+    return frame(Kind.PONG, 0, received=received)
 
 
 def decode_welcome(found: Frame) -> Welcome:
@@ -104,6 +127,9 @@ def decode_welcome(found: Frame) -> Welcome:
     if found.kind != Kind.WELCOME:
         raise WireError(f"frame kind {found.kind} where WELCOME belongs", field="kind")
     welcome = from_plain(Welcome, parse_json(found.body))
-    if welcome.version != VERSION:
-        raise WireError(f"version {welcome.version}; {VERSION} was offered", field="version")
+    if not OLDEST_VERSION <= welcome.version <= VERSION:
+        raise WireError(
+            f"version {welcome.version}; {OLDEST_VERSION} to {VERSION} were offered",
+            field="version",
+        )
     return welcome

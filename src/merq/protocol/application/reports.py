@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from merq.errors import MessageQueueError
@@ -95,6 +95,17 @@ class Status:
     network_express_bytes: int = 0
     throttled_peers: tuple[str, ...] = ()
     set_aside: int = 0
+
+
+STATUS_FIELDS_OF_VERSION_2: Final = (
+    "quota_bytes",
+    "taken_bytes",
+    "network_bytes",
+    "network_quota_bytes",
+    "network_express_bytes",
+    "throttled_peers",
+)
+"""Who speaks version 1 of the application protocol is not told of these: it refuses the unknown."""
 
 
 # The way to other queue managers.

@@ -23,6 +23,7 @@ from merq.protocol.application.frames import (
     Kind,
 )
 from merq.protocol.application.greeting import (
+    OLDEST_VERSION,
     VERSION,
     Hello,
     Welcome,
@@ -67,12 +68,14 @@ class ServerLimits:
         window_bytes: The most that requests without an answer may take together.
         requests_max: How many requests may be without an answer.
         answer_bytes_max: No further message is added to an answer of this size.
+        pong_ms: How long a client that is asked with a PING has to answer; 0 is for ever.
     """
 
     frame_bytes_max: int = FRAME_BYTES_MAX
     window_bytes: int = 8 << 20
     requests_max: int = 4096
     answer_bytes_max: int = 1 << 20
+    pong_ms: int = 0
 
 
 class Asked(NamedTuple):
@@ -232,6 +235,7 @@ class ServerSession:
         self._reader = FrameReader(GREETING_BYTES_MAX)
         self._is_welcome = False
         self._greeted = False
+        self._version = OLDEST_VERSION
         self._sizes: dict[int, int] = {}
         self._window = 0
         self.closing = ""
@@ -242,6 +246,11 @@ class ServerSession:
     def is_welcome(self) -> bool:
         """Whether the client was let in."""
         return self._is_welcome
+
+    @property
+    def answers_pings(self) -> bool:
+        """Whether the client speaks a version that has pings."""
+        return self._is_welcome and self._version > OLDEST_VERSION
 
     @property
     def unanswered(self) -> int:
@@ -268,11 +277,15 @@ class ServerSession:
             return None
         try:
             found = self._reader.next()
+            while found is not None and found.kind == Kind.PONG and self.answers_pings:
+                found = self._reader.next()
             if found is None:
                 return None
             if not self._greeted:
                 self._greeted = True
-                return decode_hello(found)
+                hello = decode_hello(found)
+                self._version = min(hello.newest, VERSION)
+                return hello
             return self._asked(found)
         except WireError as wrong:
             self.closing = str(wrong)
@@ -321,7 +334,7 @@ class ServerSession:
         self._reader.frame_bytes_max = limits.frame_bytes_max
         return encode_welcome(
             Welcome(
-                version=VERSION,
+                version=self._version,
                 queue_manager=queue_manager,
                 name=name,
                 conversation=conversation,
@@ -330,6 +343,7 @@ class ServerSession:
                 window_bytes=limits.window_bytes,
                 requests_max=limits.requests_max,
                 answer_bytes_max=limits.answer_bytes_max,
+                pong_ms=limits.pong_ms,
             )
         )
 
@@ -359,7 +373,7 @@ class ServerSession:
 
     def answer(self, number: int, result: Result) -> bytes:
         """The frame that answers a request."""
-        return self.tell(number, encode_result(number, result))
+        return self.tell(number, encode_result(number, result, self._version))
 
     def tell(self, number: int, answer: bytes) -> bytes:
         """The same for an answer that is a frame already."""

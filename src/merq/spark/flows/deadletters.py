@@ -32,6 +32,7 @@ from merq.hresult import HResult
 from merq.model.body import TypedBytes
 from merq.model.message_class import MessageClass
 from merq.model.selecting import Seek
+from merq.spark.csv_cells import neutral, restored
 from merq.spark.fleet import (
     DEAD_LETTERS,
     Member,
@@ -68,6 +69,8 @@ _COLUMNS: Final = (
     *("label", "body", "value"),
 )
 _LISTED: Final = ("url", "queue", "lookup_id", "message_id", "class", "destination", "label")
+_TEXTS: Final = ("url", "queue", "class", "destination", "label")
+"""Those of them that could be taken for formulas."""
 _CSV: Final = {"header": "true", "quote": '"', "escape": '"', "multiLine": "true"}
 
 
@@ -205,12 +208,12 @@ def _counts(
 
 
 def _write_list(settings: Settings, letters: DataFrame) -> None:
-    writer = letters.select(*_LISTED).write.mode("overwrite")
     place = f"{settings.output}/requeue"
     if settings.list_format == "csv":
-        writer.options(**_CSV).csv(place)
+        cells = [neutral(each) if each in _TEXTS else each for each in _LISTED]
+        letters.select(*cells).write.mode("overwrite").options(**_CSV).csv(place)
     else:
-        writer.json(place)
+        letters.select(*_LISTED).write.mode("overwrite").json(place)
 
 
 def _samples(settings: Settings, letters: DataFrame) -> list[Row]:
@@ -352,6 +355,7 @@ def _read_list(spark: SparkSession, settings: Settings) -> DataFrame:
     reader = spark.read.schema(text_columns(*_LISTED))
     if settings.list_format == "csv":
         found = reader.options(**_CSV, enforceSchema="false").csv(settings.requeue)
+        found = found.select(*(restored(each) if each in _TEXTS else each for each in _LISTED))
     else:
         found = reader.json(settings.requeue)
     return found.where(sql.col("lookup_id").isNotNull())
