@@ -105,6 +105,7 @@ bench: setup $(PEERS)/.ready
 	$(BIN)/python bench/growth
 	$(BIN)/python bench/brokers
 	$(BIN)/python bench/exchange
+	$(BIN)/python bench/hostile
 	$(BIN)/python bench/spark
 	$(BIN)/python bench/flows
 

@@ -77,7 +77,11 @@ def test_settings_and_peers_in_the_guide_can_be_used_as_they_are(tmp_path: Path)
             found += read_peers(path)
         else:
             load_settings(path, {}, {})
-    assert [(each.name, each.via) for each in found] == [("beta", ""), ("gamma", "beta")]
+    assert [(each.name, each.via, each.accepts_inbound) for each in found] == [
+        ("beta", "", False),
+        ("gamma", "beta", False),
+        ("laptop", "", True),
+    ]
 
 
 @pytest.mark.parametrize("page", [GUIDE, INTERNALS], ids=lambda page: page.stem)

@@ -7,6 +7,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import Manager, Town
 from kit.raw_sessions import RawSession
+from merq.engine import notices
 from merq.exchange import AcknowledgeTo, Peer
 from merq.model.message_class import MessageClass
 from unit.exchange.exchange_world import GUIDS, ONE, QUEUE, THREE, TWO, changed, manager
@@ -130,7 +131,8 @@ def test_an_acknowledgment_that_cannot_be_delivered_does_not_wait_for_ever() -> 
 
 def test_dials_do_not_use_up_the_room_for_those_who_connect() -> None:
     town = Town()
-    receiver = receiver_of(town, acknowledge_to=AcknowledgeTo.ANY, links_max=4, dialled_links_max=3)
+    policy = AcknowledgeTo.ANY
+    receiver = receiver_of(town, acknowledge_to=policy, links_max=4, dialled_links_max=12)
     session = stranger(receiver)
     for number in range(10):
         session.say(asking(number + 1, rf"TCP:10.7.7.{number}\private$\told"))
@@ -140,3 +142,28 @@ def test_dials_do_not_use_up_the_room_for_those_who_connect() -> None:
     refused = receiver.exchange.accepted("10.0.0.9", 0.0)
     assert refused is not None
     assert refused.is_refused, "that is the limit of those who connect"
+
+
+def test_a_computer_with_two_addresses_is_told_at_either_once_it_has_used_both() -> None:
+    town = Town()
+    receiver = receiver_of(town)
+    second = stranger(receiver, "10.9.9.10")
+    second.hang_up()
+    session = stranger(receiver)
+    session.say(asking(1, r"TCP:10.9.9.10\private$\told"))
+    town.run()
+    assert town.dialled == ["10.9.9.10"]
+
+
+def test_a_name_that_is_too_long_to_be_remembered_is_read_all_the_same() -> None:
+    town = Town()
+    receiver = receiver_of(town)
+    session = stranger(receiver)
+    session.messages()
+    name = rf"OS:{'h' * 200}\private$\{'q' * 100}"
+    assert len(name) * 2 > notices.NAME_KEPT_MAX
+    for ordinal in (1, 2):
+        session.say(asking(ordinal, name))
+        town.run()
+    session.settle()
+    assert len(session.messages()) == 2, "no name service knows it: who asked is told"

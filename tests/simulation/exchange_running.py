@@ -92,11 +92,14 @@ class WatchedManagers:
             count = max(count, 3)
         # Clocks are put forward by years, and the ledger wants to see every acknowledgment.
         self.settings = replace(self.settings, acknowledgment_lifetime_s=INFINITE)
-        if count > 2:
-            # The administration queue may be at a third computer: by default that is not told.
-            self.settings = replace(self.settings, acknowledge_to=AcknowledgeTo.ANY)
         for number in range(count):
             self.add(number)
+        machines = self.net.machines.values()
+        if count > 2 or any(len(machine.addresses) > 1 for machine in machines):
+            # The administration queue may be at a third computer, or at an address of its sender
+            # from which that never connected: by default nobody is told there.
+            for machine in machines:
+                machine.settings = replace(machine.settings, acknowledge_to=AcknowledgeTo.ANY)
         self.introduce()
         for machine in self.net.machines.values():
             self.start(machine)

@@ -511,11 +511,7 @@ class Arrivals:
         if kind == DIRECT:
             return self._find_direct(view)
         if kind == PUBLIC:
-            identifier = UUID(bytes_le=view.destination)
-            for queue in state.queues.values():
-                if queue.properties.identifier == identifier:
-                    return queue
-            return None
+            return state.find_by_identifier(UUID(bytes_le=view.destination))
         if kind == PRIVATE_ON_DESTINATION:
             return state.queues.get(int.from_bytes(view.destination, "little"))
         return None
@@ -626,4 +622,6 @@ def _path_here(data: bytes) -> PathName | None:
 
 
 def _to_order_queue(name: bytes) -> bool:
-    return name.decode("utf-16-le", "surrogatepass").lower().endswith(_ORDER_QUEUE_END)
+    # No more of it is read than matters: strangers write long ones that take long.
+    end = name[-2 * len(_ORDER_QUEUE_END) :]
+    return end.decode("utf-16-le", "surrogatepass").lower() == _ORDER_QUEUE_END

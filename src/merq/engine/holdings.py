@@ -131,6 +131,7 @@ class Holdings:
         self.last_numbers: dict[QueueKind, int] = {}
         self.published: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._paths: dict[PathName, Queue] = {}
+        self._identifiers: dict[UUID, Queue] = {}
         self._destinations: dict[str, Queue] = {}
         self._packets = packets
         self._memory: dict[int, tuple[int, bytes]] = {}
@@ -196,8 +197,6 @@ class Holdings:
             if number in used or guid == self.source
         }
         self._note_free_sources()
-        for share in (self.network, self.network_memory):
-            share.keep_sources(self._sources.values())
         self._sources_looked_at = max(2 * len(self._sources), SOURCES_LOOKED_AT_MIN)
 
     def _note_free_sources(self) -> None:
@@ -515,6 +514,8 @@ class Holdings:
         """A queue is gone, with everything in it."""
         self.remove_many(queue, queue.positions.columns(without=0).ids)
         del self.queues[queue.number]
+        if self._identifiers.get(queue.properties.identifier) is queue:
+            del self._identifiers[queue.properties.identifier]
         if queue.path is not None:
             self._paths.pop(queue.path, None)
         else:
@@ -533,6 +534,7 @@ class Holdings:
             return
         queue = queue or Queue(properties)
         self.queues[properties.number] = queue
+        self._identifiers.setdefault(properties.identifier, queue)
         kind = properties.kind
         if kind in NUMBERED:
             self.last_numbers[kind] = max(self.last_numbers.get(kind, 0), properties.number)
@@ -619,6 +621,10 @@ class Holdings:
         if path.computer.lower() not in self.aliases:
             return None
         return self._paths.get(path.on(LOCAL_COMPUTER))
+
+    def find_by_identifier(self, identifier: UUID) -> Queue | None:
+        """The queue with this identifier, or None."""
+        return self._identifiers.get(identifier)
 
     def find_outgoing(self, destination: str) -> Queue | None:
         """The outgoing queue to a destination, by its format name."""

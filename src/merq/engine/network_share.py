@@ -14,7 +14,6 @@ them is relieved first: a peer is not charged for what a stranger leaves here in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from merq.model.peer_networks import peer_network
@@ -86,13 +85,6 @@ class NetworkShare:
                 parts = self._by_source[number] = {}
             if parts is not None and (address in parts or len(parts) < ADDRESSES_OF_SOURCE_MAX):
                 parts[address] = parts.get(address, 0) + size
-
-    def keep_sources(self, numbers: Iterable[int]) -> None:
-        """Only these senders have messages here; the numbers of others will be somebody else's."""
-        known = set(numbers)
-        self._addresses = {
-            number: address for number, address in self._addresses.items() if number in known
-        }
 
     def remove(self, number: int, size: int) -> None:
         """Messages of a sender are gone."""

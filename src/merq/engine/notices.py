@@ -24,6 +24,7 @@ from merq.engine.state import State
 from merq.errors import NameSyntaxError, WireError
 from merq.model.message_class import MessageClass
 from merq.model.names import (
+    FORMAT_NAME_LENGTH_MAX,
     DirectName,
     FormatName,
     PrivateName,
@@ -42,6 +43,9 @@ JOURNAL_NUMBER: Final = 0xFFFF0001
 DEAD_LETTER_NUMBER: Final = 0xFFFF0002
 DEAD_XACT_NUMBER: Final = 0xFFFF0003
 """The system queues' numbers, beyond those of private queues."""
+
+NAME_BYTES_MAX: Final = 2 * FORMAT_NAME_LENGTH_MAX
+"""What is longer is no name of a queue, and is not read to find that out."""
 
 POSITIVE_ARRIVAL: Final = 1
 POSITIVE_RECEIVE: Final = 2
@@ -349,11 +353,8 @@ ACKS_WAITING_MAX: Final = 5_000
 """With so many acknowledgments waiting for a peer it is told no more how far it is, and its session
 is closed instead of rejecting another transactional message of its own: it comes again."""
 
-NAMES_REMEMBERED_MAX: Final = 1_024
-"""Direct names in packets of which it is remembered what they mean."""
-
-NAME_REMEMBERED_MAX: Final = 256
-"""Characters of the longest of them."""
+NAME_KEPT_MAX: Final = 512
+"""Names of more bytes are read anew each time: strangers choose how long they are."""
 
 _NOBODY: Final = bytes(16)
 _ORDER_ACK_CLASS: Final = MessageClass.MQMSG_CLASS_ORDER_ACK
@@ -626,12 +627,6 @@ def order_queue_at(address: str, remote: UUID | None = None) -> DirectName:
     return parse_direct_name(f"TCP:{address}\\private$\\order_queue${part}")
 
 
-@lru_cache(maxsize=NAMES_REMEMBERED_MAX)
-def _direct_name(text: str) -> DirectName:
-    """A direct name as packets have it: names come again and again, and take long to read."""
-    return parse_direct_name(text)
-
-
 def _destination(name: FormatName) -> Destination:
     """A name as a packet's outline has it."""
     if isinstance(name, DirectName):
@@ -656,6 +651,17 @@ def _is_passing(state: State, view: MessageView) -> bool:
     return packet[16:32] != state.source and packet[32:48] not in (state.source, _NOBODY)
 
 
+def _read_direct_name(data: bytes) -> DirectName | None:
+    try:
+        return parse_direct_name(data.decode("utf-16-le", "surrogatepass"))
+    except NameSyntaxError:
+        return None
+
+
+# Names come again and again, and take long to read.
+_direct_name = lru_cache(maxsize=1024)(_read_direct_name)
+
+
 def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
     """[MS-MQQB] 3.1.7.15: the name that stands in a packet in one of these forms."""
     return read_direct_name(data) if kind == DIRECT else identified_queue(view, kind, data)
@@ -663,8 +669,6 @@ def _name_of(view: MessageView, kind: int, data: bytes) -> FormatName | None:
 
 def read_direct_name(data: bytes) -> DirectName | None:
     """A direct name as it lies in a packet; None if it is none."""
-    text = data.decode("utf-16-le", "surrogatepass")
-    try:
-        return _direct_name(text) if len(text) <= NAME_REMEMBERED_MAX else parse_direct_name(text)
-    except NameSyntaxError:
+    if len(data) > NAME_BYTES_MAX:
         return None
+    return _direct_name(data) if len(data) <= NAME_KEPT_MAX else _read_direct_name(data)

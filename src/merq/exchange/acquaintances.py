@@ -21,6 +21,10 @@ APPLICATION_HOSTS_MAX: Final = 10_000
 """Hosts that our applications send to and that are remembered for it; the oldest is forgotten."""
 
 
+SESSION_ADDRESSES_MAX: Final = 10_000
+"""Addresses with which there was a session and that are remembered; the oldest is forgotten."""
+
+
 class Acquaintances:
     """Which places this queue manager knows of its own accord.
 
@@ -33,15 +37,20 @@ class Acquaintances:
         self._state = board.host.engine.state
         self._policy = board.settings.acknowledge_to
         self._application_hosts: OrderedDict[str, None] = OrderedDict()
+        self._session_addresses: OrderedDict[str, None] = OrderedDict()
         self.refused = 0
 
     def meet(self, host: str) -> None:
         """An application of ours sends to a host."""
-        host = plain_host(host)
-        self._application_hosts[host] = None
-        self._application_hosts.move_to_end(host)
-        while len(self._application_hosts) > APPLICATION_HOSTS_MAX:
-            self._application_hosts.popitem(last=False)
+        _remember(self._application_hosts, plain_host(host), APPLICATION_HOSTS_MAX)
+
+    def session_opened(self, address: str) -> None:
+        """A session with somebody at an address is open.
+
+        A computer may have several: its messages come from one, and want to be told at another. A
+        stranger makes only addresses known by this at which it is itself.
+        """
+        _remember(self._session_addresses, plain_host(address), SESSION_ADDRESSES_MAX)
 
     def knows_host(self, host: str) -> bool:
         """Whether settings, a session or an application of ours have to do with a host."""
@@ -50,7 +59,7 @@ class Acquaintances:
         host = plain_host(host)
         if host in self._application_hosts or self._board.peers.has_host(host):
             return True
-        return self._board.is_at(host)
+        return host in self._session_addresses
 
     def knows(self, name: FormatName) -> bool:
         """Whether somebody else's message may have us send something to a name, and make a way."""
@@ -69,7 +78,7 @@ class Acquaintances:
         """Whether a message's administration queue is where such queues may be.
 
         The host of a name by DIRECT=OS is looked up later, and what it turns out to be is asked of
-        `knows_host` and `is_of` then.
+        `knows_host` then.
 
         Args:
             view: The message.
@@ -77,7 +86,9 @@ class Acquaintances:
             remote: Who had the session.
         """
         name = notices.name_of_admin_queue(view)
-        if name is None or self.knows(name):
+        if name is None or (isinstance(name, DirectName) and name.host == address):
+            return True
+        if self.knows(name):
             return True
         if isinstance(name, DirectName):
             if not is_ours(name):
@@ -86,3 +97,10 @@ class Acquaintances:
         if isinstance(name, PrivateName):
             return name.computer in (remote, view.source_queue_manager)
         return False
+
+
+def _remember(hosts: OrderedDict[str, None], host: str, most: int) -> None:
+    hosts[host] = None
+    hosts.move_to_end(host)
+    while len(hosts) > most:
+        hosts.popitem(last=False)

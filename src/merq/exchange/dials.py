@@ -13,7 +13,8 @@ from typing import Final
 from merq.exchange.links import Link
 
 SLICE_S: Final = 2.0
-"""An attempt that takes longer than this is given up if others wait that were not tried yet."""
+"""An attempt that takes longer than this is given up if others wait for their turn: of two places
+the one that answers at once is not to wait for the one that never does."""
 
 
 class DialKind(Enum):
@@ -64,7 +65,7 @@ class Dials:
         """Those that are to be made now."""
         taken = []
         for kind, waiting in self._waiting.items():
-            most = max(int(self._most * kind.value), 1)
+            most = self._most_of(kind)
             while waiting and len(self._under_way) < self._most and self._counts[kind] < most:
                 link, _ = waiting.popitem(last=False)
                 self._under_way[link] = kind
@@ -84,19 +85,32 @@ class Dials:
 
     def next_deadline(self) -> float | None:
         """When `overdue` has something to find next, at the earliest."""
-        if not self._waiting[DialKind.FRESH]:
+        if not any(self._waiting.values()):
             return None
         if len(self._began) < len(self._under_way):
             return 0.0  # at once: it is to be known since when they are under way
         return min(self._began.values(), default=0.0) + SLICE_S
 
     def overdue(self, now: float) -> list[Link]:
-        """Those to be given up so that others, which were not tried yet, have their turn."""
+        """Those to be given up so that others of their kind, or more urgent ones, have a turn."""
         for link in self._under_way:
             self._began.setdefault(link, now)
-        room = self._most - len(self._under_way)
-        wanted = len(self._waiting[DialKind.FRESH]) - room
-        if wanted <= 0:
-            return []
-        slow = [link for link in self._under_way if now - self._began[link] >= SLICE_S]
-        return slow[:wanted]
+        slow = {
+            link: kind
+            for link, kind in self._under_way.items()
+            if now - self._began[link] >= SLICE_S
+        }
+        found: list[Link] = []
+        for kind, waiting in self._waiting.items():
+            room = min(self._most - len(self._under_way), self._most_of(kind) - self._counts[kind])
+            wanted = max(len(waiting) - max(room, 0), 0)
+            given_up = [
+                link for link, its in slow.items() if its is kind or kind is DialKind.FRESH
+            ][:wanted]
+            found += given_up
+            for link in given_up:
+                del slow[link]
+        return found
+
+    def _most_of(self, kind: DialKind) -> int:
+        return max(int(self._most * kind.value), 1)

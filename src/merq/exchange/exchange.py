@@ -148,6 +148,7 @@ class Exchange:
             link.session = Session(
                 self.guid, self.settings.session, now, is_initiator=False, refusal=refusal
             )
+            self._board.await_deadline(link)
         return link
 
     def connected(self, link: Link, now: float, *, pinged: bool = False) -> None:
@@ -162,6 +163,7 @@ class Exchange:
             is_direct=link.expected == NULL_GUID,
             pinged=pinged,
         )
+        self._board.await_deadline(link)
         if link.collect():
             self._board.dirty[link] = None
 
@@ -208,6 +210,7 @@ class Exchange:
             self.outbound.established(link)
         elif state is SessionState.OPEN:
             self._board.met(link, now)
+            self._acquaintances.session_opened(link.address)
             if link.is_secure:
                 self._board.peers.learn_secure(link.address)
             self._board.tell(
@@ -221,6 +224,7 @@ class Exchange:
         assert session is not None, "it was asked before"
         if session.closing:
             self._board.close(link, session.closing)
+        self._board.await_deadline(link)
         if link.collect():
             self._board.dirty[link] = None
 
@@ -258,7 +262,8 @@ class Exchange:
         what = "session closed" if link.was_open else "no session"
         self._board.tell(what, peer=link.address, reason=reason)
         if link.is_outgoing and not link.was_open:
-            self._board.unreachable(link, now)
+            if link.session is not None:  # somebody answered, who is not the one that is meant
+                self._board.unreachable(link, now)
             self.outbound.failed(link, ConnectionStatus.CONNECTION_REFUSED, reason, now)
         else:
             self.outbound.lost(link, reason, now)
@@ -276,19 +281,17 @@ class Exchange:
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do next."""
-        board = self._board
-        times = [self.outbound.next_deadline(), self.inbound.next_deadline()]
-        times.append(board.dials.next_deadline())
-        times += [
-            link.session.next_deadline()
-            for link in self._board.links()
-            if link.session is not None and not link.closing
-        ]
+        times = (
+            self.outbound.next_deadline(),
+            self.inbound.next_deadline(),
+            self._board.dials.next_deadline(),
+            self._board.deadlines.next(),
+        )
         return min((each for each in times if each is not None), default=None)
 
     def tick(self, now: float) -> None:
         """[MS-MQQB] 3.1.6: what is due happens."""
-        for link in self._board.links():
+        for link in self._board.deadlines.take(now):
             if link.session is not None and not link.closing:
                 if self.is_paused(link):
                     link.session.excuse(now)

@@ -12,6 +12,7 @@ from merq.engine.incoming import Incoming
 from merq.engine.notices import order_told
 from merq.errors import MessageQueueError
 from merq.exchange.acquaintances import Acquaintances
+from merq.exchange.deadlines import Deadlines
 from merq.exchange.fair_ring import FairRing
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
@@ -33,8 +34,6 @@ ARRIVALS_S: Final = 0.0005
 
 DROPPED_TOLD_S: Final = 60.0
 """Seconds between two lines about messages that were dropped."""
-
-_NEVER: Final = float("inf")
 
 THROTTLED_MAX: Final = 10_000
 """Addresses that are known to have found no room; beyond it the first of them is read again."""
@@ -64,8 +63,7 @@ class Inbound:
         self._request = 0
         self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
-        self._due: dict[Incoming, float] = {}
-        self._next_due = _NEVER
+        self._due: Deadlines[Incoming] = Deadlines()
         self._forget_at = 0
         self._dropped = 0
         self._tell_dropped_at = 0.0
@@ -285,6 +283,7 @@ class Inbound:
                 if not link.is_cut:
                     link.session.handled(now)
                 self._board.held.count(link)
+                self._board.await_deadline(link)
                 if link.collect() or self._board.held.is_tight:
                     self._board.dirty[link] = None  # it may be read again
         for incoming in sequences:
@@ -302,17 +301,15 @@ class Inbound:
             due = now
         elif due is None or now - incoming.told_at < settings.order_ack_max_s:
             due = now + settings.order_ack_s
-        self._due[incoming] = due
-        self._next_due = min(self._next_due, due)
+        self._due.set(incoming, due)
 
     def next_deadline(self) -> float | None:
-        """When `tick` has something to do next, or may have."""
-        return None if self._next_due == _NEVER else self._next_due
+        """When `tick` has something to do next."""
+        return self._due.next()
 
     def tick(self, now: float) -> None:
         """[MS-MQQB] 3.1.6.9, 3.1.6.7: senders are told how far they are; what is old goes."""
-        if now >= self._next_due:
-            self._tell_senders(now)
+        self._tell_senders(now)
         state = self._engine.state
         if state.now >= self._forget_at:
             self._forget_at = state.now + state.recent.lifetime_s
@@ -321,11 +318,9 @@ class Inbound:
 
     def _tell_senders(self, now: float) -> None:
         change = Change()
-        for incoming in [each for each, due in self._due.items() if now >= due]:
-            del self._due[incoming]
+        for incoming in self._due.take(now):
             incoming.told_at = now
             incoming.told_place = incoming.settled
             order_told(self._engine.state, change, incoming)
-        self._next_due = min(self._due.values(), default=_NEVER)
         if change.steps:
             self._engine.state.submit(change)

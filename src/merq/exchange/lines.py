@@ -6,6 +6,7 @@ from uuid import UUID
 
 from merq.engine.queue import Queue
 from merq.engine.transfer import Attempt, Transfer
+from merq.exchange.deadlines import Deadlines
 from merq.exchange.dials import DialKind
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, is_order_queue
@@ -14,12 +15,44 @@ from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 
 
+class LineIndex:
+    """Lines by what is looked for among thousands of them.
+
+    Attributes:
+        deadlines: When they have something to do.
+        by_hop: Which are to go by an address.
+        by_guid: Those that a session may show a way to, whatever its address: by an identifier.
+    """
+
+    __slots__ = ("by_guid", "by_hop", "deadlines")
+
+    def __init__(self) -> None:
+        self.deadlines: Deadlines[Line] = Deadlines()
+        self.by_hop: dict[str, dict[Line, None]] = {}
+        self.by_guid: dict[Line, None] = {}
+
+    def moved(self, line: Line, before: list[str], hops: list[str]) -> None:
+        """A line is to go by other addresses now."""
+        for address in before:
+            lines = self.by_hop.get(address, {})
+            lines.pop(line, None)
+            if not lines:
+                self.by_hop.pop(address, None)
+        for address in hops:
+            self.by_hop.setdefault(address, {})[line] = None
+
+    def forget(self, line: Line) -> None:
+        """A line's queue is gone."""
+        self.moved(line, line.hops, [])
+        self.by_guid.pop(line, None)
+        self.deadlines.set(line, None)
+
+
 class Line:
     """[MS-MQQB] 3.1.1.3.1.3: the way out of one outgoing queue, by the next hop.
 
     Attributes:
         link: The connection that it uses, open or not.
-        hops: Addresses to try, the current one first.
         guid: Who must be there.
         destination: The queue manager that its messages are for; null if their name says.
         is_secure: Its messages go inside of TLS only.
@@ -30,8 +63,6 @@ class Line:
         kind: What a connection for it is made for.
         failures: How many attempts in a row have failed.
         tried_at: When the last attempt failed; None if none has yet.
-        retry_at: When to try again to connect.
-        resend_at: When transactional messages are to be sent again.
         asker: Its connection was made by somebody of whom nobody knows who it is: acknowledgments
             of this queue manager's messages alone go through it. None if everything may.
         needs_dial: Something else is in the queue: this side has to connect.
@@ -40,13 +71,16 @@ class Line:
     """
 
     __slots__ = (
+        "_hops",
+        "_index",
+        "_resend_at",
+        "_retry_at",
         "asker",
         "asking",
         "awaits_asker",
         "destination",
         "failures",
         "guid",
-        "hops",
         "host",
         "is_order_queue",
         "is_secure",
@@ -56,14 +90,16 @@ class Line:
         "needs_dial",
         "order_queue_of",
         "queue",
-        "resend_at",
-        "retry_at",
         "transfer",
         "tried_at",
         "was_held",
     )
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, index: LineIndex) -> None:
+        self._index = index
+        self._hops: list[str] = []
+        self._retry_at: float | None = None
+        self._resend_at: float | None = None
         assert queue.transfer is not None, "only outgoing queues have a way out"
         self.queue = queue
         self.transfer: Transfer = queue.transfer
@@ -74,7 +110,8 @@ class Line:
         if self.is_order_queue and isinstance(name, DirectName) and name.subqueue:
             self.order_queue_of = UUID(hex=name.subqueue)
         self.link: Link | None = None
-        self.hops: list[str] = []
+        if self.is_order_queue or not isinstance(name, DirectName):
+            index.by_guid[self] = None
         self.guid: UUID = NULL_GUID
         self.destination: UUID = NULL_GUID
         self.is_secure = False
@@ -86,9 +123,45 @@ class Line:
         self.kind = DialKind.FRESH
         self.failures = 0
         self.tried_at: float | None = None
-        self.retry_at: float | None = None
-        self.resend_at: float | None = None
         self.was_held = False
+
+    @property
+    def hops(self) -> list[str]:
+        """Addresses to try, the current one first."""
+        return self._hops
+
+    @hops.setter
+    def hops(self, hops: list[str]) -> None:
+        self._index.moved(self, self._hops, hops)
+        self._hops = hops
+
+    @property
+    def retry_at(self) -> float | None:
+        """When to try again to connect."""
+        return self._retry_at
+
+    @retry_at.setter
+    def retry_at(self, at: float | None) -> None:
+        self._retry_at = at
+        self.await_deadline()
+
+    @property
+    def resend_at(self) -> float | None:
+        """When transactional messages are to be sent again."""
+        return self._resend_at
+
+    @resend_at.setter
+    def resend_at(self, at: float | None) -> None:
+        self._resend_at = at
+        self.await_deadline()
+
+    def await_deadline(self) -> None:
+        """It is due at the earlier of its times."""
+        retry, resend = self._retry_at, self._resend_at
+        if retry is None or resend is None:
+            self._index.deadlines.set(self, resend if retry is None else retry)
+        else:
+            self._index.deadlines.set(self, min(retry, resend))
 
     @property
     def has_waiting(self) -> bool:

@@ -17,19 +17,23 @@ from merq.exchange.acquaintances import Acquaintances
 from merq.exchange.askers import Askers
 from merq.exchange.dials import DialKind
 from merq.exchange.dispatch import Turn
-from merq.exchange.lines import Line
+from merq.exchange.lines import Line, LineIndex
 from merq.exchange.links import BATCH, BATCH_BYTES, Link, Token
 from merq.exchange.lookups import Lookups
 from merq.exchange.retry_schedule import RetrySchedule
 from merq.exchange.routes import NULL_GUID, Route, is_address, is_ours, route
 from merq.exchange.switchboard import Switchboard
 from merq.hresult import HResult
-from merq.model.names import DirectName
+from merq.model.names import DirectName, PublicName
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 from merq.wire.queues import PUBLIC
 
 _UNREACHABLE: Final = int(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE)
+
+
+SWEEP_S: Final = 10.0
+"""How often it is looked which queues are gone."""
 
 
 class Outbound:
@@ -49,6 +53,8 @@ class Outbound:
         self._engine = board.host.engine
         self._state = board.host.engine.state
         self._lines: dict[Queue, Line] = {}
+        self._index = LineIndex()
+        self._sweep_at = 0.0
         self._asked: dict[str, dict[Line, None]] = {}
         self._was_active = True
         self._lifetime = board.settings.acknowledgment_lifetime_s.to_bytes(4, "little")
@@ -62,9 +68,11 @@ class Outbound:
             self._was_active = self._state.connection_active
             self._switched(now)
         self._serve_all(now)
-        for link in self._board.links():
+        for link in list(self._board.ready):
             if link.ready and link.is_open:
                 self.pump(link, now)
+            if not link.ready:
+                self._board.ready.pop(link, None)
         self._serve_all(now)  # those that had to leave a connection
 
     def _serve_all(self, now: float) -> None:
@@ -79,7 +87,7 @@ class Outbound:
         """The way out of a queue."""
         found = self._lines.get(queue)
         if found is None:
-            found = self._lines[queue] = Line(queue)
+            found = self._lines[queue] = Line(queue, self._index)
         return found
 
     def _switched(self, now: float) -> None:
@@ -103,6 +111,7 @@ class Outbound:
         is_held = queue.state is OutgoingState.ON_HOLD
         if is_held and not line.was_held and line.link is not None and line.link.session:
             line.link.session.pause(now)  # [MS-MQQB] 3.1.7.13
+            self._board.await_deadline(line.link)
             self._board.dirty[line.link] = None
         line.was_held = is_held
         if is_held or not self._was_active or not line.has_waiting:
@@ -111,7 +120,7 @@ class Outbound:
         if link is not None:
             if link.is_open:
                 line.enter(OutgoingState.CONNECTED)
-                link.ready.add(queue)
+                self._board.make_ready(link, queue)
             return
         schedule = self._schedule
         if schedule.is_hurried(line) and self._askers.is_for_applications(line):
@@ -160,7 +169,8 @@ class Outbound:
 
     def _route(self, line: Line) -> Route | None:
         """[MS-MQQB] 3.1.7.4: where to connect; None if that is not known."""
-        found = route(line.name, self._board.peers, self._places())
+        places = self._places() if isinstance(line.name, PublicName) else {}
+        found = route(line.name, self._board.peers, places)
         if found is not None and line.order_queue_of != NULL_GUID:
             # Only who sent the messages from that address gets their acknowledgments.
             found = replace(found, guid=line.order_queue_of)
@@ -197,6 +207,7 @@ class Outbound:
                 text = "acknowledgments are not sent there, by exchange.acknowledge_to"
                 self._acquaintances.refused += 1
             line.awaits_asker = True
+            self._index.by_guid[line] = None
             line.hops = []
             error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
             line.note(ConnectionStatus.DNS_FAILURE, self._state.now, error=error, text=text)
@@ -269,14 +280,15 @@ class Outbound:
         line.note(ConnectionStatus.ESTABLISHED, self._state.now)
         if line.transfer.unordered and line.resend_at is None:
             self._start_resend(line, now)
-        link.ready.add(line.queue)
+        self._board.make_ready(link, line.queue)
 
     def opened(self, link: Link, now: float) -> None:
         """A connection's session is open: its queues may send."""
         for queue in link.queues:
             self._opened(self.line(queue), link, now)
         # Others may wait for who is at the other end.
-        for line in self._lines.values():
+        near = self._index.by_hop.get(link.address, {})
+        for line in [*near, *self._index.by_guid]:
             if line.link is None and self._leads_to(line, link):
                 self._schedule.wake(line, now)
                 self._state.outbound[line.queue] = None
@@ -290,6 +302,8 @@ class Outbound:
             return True
         if line.awaits_asker and self._askers.first(line) == link.remote_guid:
             return True
+        if isinstance(line.name, DirectName):
+            return line.order_queue_of == link.remote_guid != NULL_GUID
         found = self._route(line)
         return found is not None and found.guid == link.remote_guid != NULL_GUID
 
@@ -360,6 +374,7 @@ class Outbound:
                 continue
             link.ready.sent(queue, self._send(link, turn, min(room, BATCH), now))
             link.collect()
+        self._board.await_deadline(link)
         if link.collect():
             self._board.dirty[link] = None
 
@@ -442,33 +457,36 @@ class Outbound:
     @property
     def is_waiting(self) -> bool:
         """Whether anything waits for its time."""
-        return any(
-            line.retry_at is not None or line.resend_at is not None for line in self._lines.values()
-        )
+        return bool(self._index.deadlines)
 
     def next_deadline(self) -> float | None:
         """When `tick` has something to do next."""
-        timers = [
-            each
-            for line in self._lines.values()
-            for each in (line.retry_at, line.resend_at)
-            if each is not None
-        ]
-        return min(timers, default=None)
+        return self._index.deadlines.next()
 
     def tick(self, now: float) -> None:
         """[MS-MQQB] 3.1.6.1, 3.1.6.5: connects again, and sends again."""
-        for queue, line in list(self._lines.items()):
-            if queue.number not in self._state.queues:
-                del self._lines[queue]
-                continue
-            if line.retry_at is not None and now >= line.retry_at:
-                line.retry_at = None
-                self._state.outbound[queue] = None
-            if line.resend_at is not None and now >= line.resend_at:
-                line.transfer.resends += 1
-                self._start_resend(line, now)
-                if line.transfer.unordered:
-                    self._engine.departures.resend(queue)
-                else:
-                    line.resend_at = None
+        if now >= self._sweep_at:
+            self._sweep_at = now + SWEEP_S
+            self._sweep()
+        for line in self._index.deadlines.take(now):
+            if line.queue.number in self._state.queues:
+                self._tick(line, now)
+
+    def _tick(self, line: Line, now: float) -> None:
+        if line.retry_at is not None and now >= line.retry_at:
+            line.retry_at = None
+            self._state.outbound[line.queue] = None
+        if line.resend_at is not None and now >= line.resend_at:
+            line.transfer.resends += 1
+            self._start_resend(line, now)
+            if line.transfer.unordered:
+                self._engine.departures.resend(line.queue)
+            else:
+                line.resend_at = None
+        line.await_deadline()
+
+    def _sweep(self) -> None:
+        """Queues that are gone need no line."""
+        gone = [queue for queue in self._lines if queue.number not in self._state.queues]
+        for queue in gone:
+            self._index.forget(self._lines.pop(queue))

@@ -6,7 +6,9 @@ from collections import Counter
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
+from merq.engine.queue import Queue
 from merq.exchange.confirmations import Confirmations
+from merq.exchange.deadlines import Deadlines
 from merq.exchange.dials import DialKind, Dials
 from merq.exchange.held_bytes import HeldBytes
 from merq.exchange.links import Link
@@ -34,6 +36,8 @@ class Switchboard:
         confirmations: Who answered where when this side connected.
         told: What people may want to know: a text, and what it is about.
         held: What all connections have under way.
+        ready: Connections that may have something to send.
+        deadlines: When the timers of their sessions run out.
     """
 
     def __init__(self, host: Host, settings: ExchangeSettings, peers: Peers) -> None:
@@ -50,12 +54,15 @@ class Switchboard:
         self._count = 0
         self._refused = 0
         self._dialled = 0
+        self._answering: set[Link] = set()
         self._claims: dict[UUID, Link] = {}
         self.dirty: dict[Link, None] = {}
         self.dials = Dials(settings.dials_max)
         self.confirmations = Confirmations(settings.confirmation_s)
         self.told: list[tuple[str, dict[str, Fact]]] = []
         self.held = HeldBytes(settings.held_bytes_max)
+        self.ready: dict[Link, None] = {}
+        self.deadlines: Deadlines[Link] = Deadlines()
 
     def __len__(self) -> int:
         """How many connections there are, without those that are being refused."""
@@ -181,11 +188,20 @@ class Switchboard:
     def dial(
         self, address: str, guid: UUID, kind: DialKind, *, is_secure: bool, host: str
     ) -> Link | None:
-        """A connection that is to be made, or None if there are too many."""
-        if self._dialled >= self.settings.dialled_links_max:
+        """A connection that is to be made, or None if there are too many.
+
+        What only acknowledgments wait for has a share of the room here, too.
+        """
+        most = self.settings.dialled_links_max
+        is_answer = kind is DialKind.ANSWER
+        if self._dialled >= most or (
+            is_answer and len(self._answering) >= max(int(most * kind.value), 1)
+        ):
             return None
         link = self._add(address, is_outgoing=True, guid=guid, is_secure=is_secure, host=host)
         self._dialled += 1
+        if is_answer:
+            self._answering.add(link)
         self.dials.add(link, kind)
         return link
 
@@ -237,6 +253,8 @@ class Switchboard:
         """A connection is gone."""
         link.is_lost = True
         self.held.count(link)
+        self.ready.pop(link, None)
+        self.deadlines.set(link, None)
         if self._links.pop(link.number, None) is not None:
             self._refused -= link.is_refused
             self._dialled -= link.is_outgoing
@@ -244,6 +262,7 @@ class Switchboard:
                 self._incoming[link.network] -= 1
                 if not self._incoming[link.network]:
                     del self._incoming[link.network]
+        self._answering.discard(link)
         self.dials.ended(link)
         self.dirty.pop(link, None)
         _take_out(self._by_address, link.address, link)
@@ -286,6 +305,16 @@ class Switchboard:
     def outbox_high_bytes(self) -> int:
         """With so much unwritten nothing more is sent on a connection."""
         return 0 if self.held.is_tight else self.settings.outbox_high_bytes
+
+    def make_ready(self, link: Link, queue: Queue) -> None:
+        """A queue may have something to send through a connection."""
+        link.ready.add(queue)
+        self.ready[link] = None
+
+    def await_deadline(self, link: Link) -> None:
+        """Something happened in a session: its timers may run out at another time."""
+        if link.session is not None and not link.is_lost:
+            self.deadlines.set(link, link.session.next_deadline())
 
     def tell(self, text: str, **fields: Fact) -> None:
         """Something happened that people may want to know."""

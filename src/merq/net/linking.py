@@ -164,8 +164,10 @@ class LinkProtocol(asyncio.Protocol):
         is_paused = bool(self._unread) or self._linking.exchange.is_paused(link)
         if is_paused and not self._is_paused:
             transport.pause_reading()
+            self._linking.paused[self] = None
         elif not is_paused and self._is_paused:
             transport.resume_reading()
+            del self._linking.paused[self]
         self._is_paused = is_paused
 
     def resume_writing(self) -> None:
@@ -178,6 +180,7 @@ class LinkProtocol(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone; what it said before has its turns yet."""
         self.transport = None
+        self._linking.paused.pop(self, None)
         self._ended = "the other side closed the connection" if exc is None else str(exc)
         if not self._unread or self._linking.is_over:
             self._end(self._ended)
@@ -206,6 +209,9 @@ class LinkProtocol(asyncio.Protocol):
 class Linking:
     """All connections with other queue managers.
 
+    Attributes:
+        paused: Those from which nothing is read for now.
+
     Args:
         feed: Lets something happen in the queue manager, now, if it can be trusted; what comes of
             it is performed soon after, and `flush` is called.
@@ -226,6 +232,7 @@ class Linking:
         exchange.inbound.clock = self._loop.time
         self._protocols: dict[Link, LinkProtocol] = {}
         self._unread: FairRing[str, LinkProtocol] = FairRing()
+        self.paused: dict[LinkProtocol, None] = {}
         self._is_turn_due = False
         self._acceptors: list[Acceptor] = []
         self._handshakes = Handshakes()
@@ -375,7 +382,7 @@ class Linking:
         delay = TICK_S if len(self.exchange) or self.exchange.is_waiting else IDLE_TICK_S
         self._ticking = self._loop.call_later(delay, self._tick)
         self._feed(lambda: self.exchange.tick(self._loop.time()))
-        for protocol in list(self._protocols.values()):
+        for protocol in list(self.paused):
             protocol.restrain()
 
     async def _dial(self, link: Link) -> None:

@@ -7,9 +7,11 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import Manager
 from kit.raw_sessions import RawSession
-from merq.exchange import AcknowledgeTo, Link
+from merq.exchange import AcknowledgeTo, Link, Peers
 from merq.exchange.dials import SLICE_S, DialKind, Dials
 from merq.exchange.lookups import LOOKUPS_MAX, OTHERS_LOOKUPS_MAX, Lookups
+from merq.exchange.routes import NULL_GUID
+from merq.exchange.switchboard import Switchboard
 from unit.exchange.exchange_world import QUEUE, THREE, TWO, changed, manager
 from unit.exchange.letter_messages import OTHER
 
@@ -74,13 +76,44 @@ def test_an_attempt_that_takes_long_is_given_up_only_for_others_that_were_not_tr
     assert dials.next_deadline() is None
     assert dials.overdue(20.0) == [], "nobody else waits"
     dials.add(link(7), DialKind.AGAIN)
-    assert dials.overdue(20.0) == []
+    assert dials.overdue(20.0) == [], "those that failed before do not end others' attempts"
     dials.add(link(8), DialKind.FRESH)
     assert dials.next_deadline() == SLICE_S
     assert dials.overdue(SLICE_S - 0.1) == []
     assert dials.overdue(SLICE_S) == slow[:1]
     dials.ended(slow[0])
     assert [each.number for each in dials.take()] == [8]
+
+
+def test_of_those_that_failed_before_none_waits_for_one_that_never_answers() -> None:
+    dials = Dials(4)
+    waiting = links(10)
+    for each in waiting:
+        dials.add(each, DialKind.AGAIN)
+    now = 0.0
+    tried: list[Link] = []
+    while len(tried) < len(waiting):
+        tried += dials.take()
+        for each in dials.overdue(now):
+            dials.ended(each)
+        now += SLICE_S
+        assert now < 10 * SLICE_S
+    assert tried == waiting
+
+
+def test_what_only_acknowledgments_wait_for_has_a_share_of_all_connections() -> None:
+    board = Switchboard(manager(THREE).host, changed(dialled_links_max=8), Peers())
+
+    def dial(number: int, kind: DialKind) -> Link | None:
+        return board.dial(f"10.0.0.{number}", NULL_GUID, kind, is_secure=False, host="")
+
+    answers = [dial(number, DialKind.ANSWER) for number in range(3)]
+    assert [each is None for each in answers] == [False, False, True]
+    others = [dial(number, DialKind.FRESH) for number in range(7)]
+    assert [each is None for each in others] == [False] * 6 + [True]
+    assert answers[0] is not None
+    board.remove(answers[0], 0.0)
+    assert dial(9, DialKind.ANSWER) is not None
 
 
 # Together.

@@ -10,7 +10,11 @@ from hostile import stranger_packets as packets
 from kit.exchange import START, Manager, Town
 from kit.raw_sessions import RawSession
 from merq.exchange import AcknowledgeTo, Exchange, Peers
-from merq.exchange.acquaintances import APPLICATION_HOSTS_MAX, Acquaintances
+from merq.exchange.acquaintances import (
+    APPLICATION_HOSTS_MAX,
+    SESSION_ADDRESSES_MAX,
+    Acquaintances,
+)
 from merq.exchange.retry_schedule import RETRY_JITTER
 from merq.exchange.switchboard import Switchboard
 from merq.host.transfers import transfer
@@ -142,6 +146,15 @@ def test_people_see_when_it_is_tried_again() -> None:
     town.down.clear()
     town.wait(10.0, step=1.0)
     assert transfer(sender.host.engine, queue).retry_at == 0
+
+
+@pytest.mark.limit("merq.exchange.acquaintances.SESSION_ADDRESSES_MAX")
+def test_only_so_many_addresses_of_sessions_are_remembered() -> None:
+    known = Acquaintances(Switchboard(manager(ONE).host, changed(), Peers()))
+    for number in range(SESSION_ADDRESSES_MAX + 1):
+        known.session_opened(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+    assert not known.knows_host("10.0.0.0")
+    assert known.knows_host("10.0.0.1")
 
 
 @pytest.mark.limit("merq.exchange.acquaintances.APPLICATION_HOSTS_MAX")
