@@ -208,9 +208,13 @@ def slow_readers(target: Target, chance: Random) -> None:
 
 
 def impostors(target: Target, chance: Random) -> None:
-    """Somebody says that it is the friend, or is at its address, and takes what it is handed."""
-    source = target.friend if chance.random() < 0.5 else _somewhere(chance)
-    guid = target.friend_guid if chance.random() < 0.7 else None
+    """Somebody says that it is the friend, or is at its address, and takes what it is handed.
+
+    Never both: who has both is the friend, as far as anything in clear can tell.
+    """
+    is_named = chance.random() < 0.5
+    source = _somewhere(chance) if is_named else target.friend
+    guid = target.friend_guid if is_named else None
     with Stranger(target.address, source, guid=guid, patience_s=PATIENCE_S) as stranger:
         stranger.open()
         stranger.socket.settimeout(0.3)

@@ -45,14 +45,14 @@ LINKS_PER_PEER_MAX: Final = 3
 HISTORY_SIZE: Final = 100
 
 LOWERED: Final[Mapping[tuple[str, str], int]] = {
-    ("merq.engine.arriving", "SEQUENCES_MAX"): 6,
+    ("merq.engine.incoming", "SEQUENCES_MAX"): 6,
     ("merq.engine.arriving", "NAMES_MAX"): 4,
-    ("merq.engine.incoming", "HISTORY_SOURCES_MAX"): 3,
+    ("merq.engine.history", "HISTORY_SOURCES_MAX"): 3,
     ("merq.engine.incoming", "ENDED_MAX"): 4,
     ("merq.engine.incoming", "_KEYS_MAX"): 4,
     ("merq.engine.departing", "SEQUENCES_MAX"): 4,
     ("merq.engine.outgoing", "OUTGOING_MAX"): 10,
-    ("merq.engine.notices", "SENDERS_PER_ADDRESS_MAX"): 3,
+    ("merq.engine.order_acks", "SENDERS_PER_NETWORK_MAX"): 3,
     ("merq.engine.tracing", "PLACES_MAX"): 2,
 }
 """Limits that are low enough to be reached within an input, where they are looked at."""
@@ -473,7 +473,7 @@ class ExchangeMachine:
         state, exchange = self._manager.host.engine.state, self._manager.exchange
         queues = self._manager.host.engine.outgoing_queues()
         for what, size, most in (
-            ("sequences", len(state.sequences), LOWERED["merq.engine.arriving", "SEQUENCES_MAX"]),
+            ("sequences", len(state.sequences), LOWERED["merq.engine.incoming", "SEQUENCES_MAX"]),
             ("outgoing queues", len(list(queues)), _outgoing_max()),
             ("links", len(exchange), LINKS_MAX + len(self._sessions)),
         ):

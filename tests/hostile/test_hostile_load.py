@@ -9,8 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from hostile.attacks import ATTACKS
 from hostile.hostile_load import HostileLoad, Plan
 
@@ -34,9 +32,5 @@ def test_a_crowd_of_strangers_neither_loses_nor_doubles_an_honest_message(tmp_pa
     assert outcome_of(tmp_path, CROWDING, kills=2) == []
 
 
-@pytest.mark.xfail(
-    reason="a sequence is moved by whoever claims its sender's identifier, and acknowledgments to "
-    "invented senders and to anybody's administration queue are kept and dialled for ever"
-)
 def test_strangers_who_claim_to_be_others_neither_lose_nor_keep_anything(tmp_path: Path) -> None:
     assert outcome_of(tmp_path, CLAIMING, kills=0) == []

@@ -112,6 +112,7 @@ def test_what_goes_to_queues_that_do_not_exist_leaves_nothing(
     assert grown < 5_000
 
 
+@pytest.mark.limit("merq.engine.order_acks.ACKS_WAITING_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.8", "E137")
 def test_a_stranger_that_takes_no_acknowledgments_is_refused_at_some_point(
     monkeypatch: pytest.MonkeyPatch,
@@ -126,6 +127,7 @@ def test_a_stranger_that_takes_no_acknowledgments_is_refused_at_some_point(
     assert tables(receiver).waiting == 100
 
 
+@pytest.mark.limit("merq.engine.incoming.SEQUENCES_PER_NETWORK_MAX")
 @pytest.mark.parametrize("is_checkpointed", [False, True])
 @pytest.mark.spec("MS-MQDMPR 3.1.1.5", "E137")
 def test_a_flood_to_a_queue_stays_below_its_cap_and_drives_out_nobody(
@@ -162,6 +164,7 @@ def test_a_flood_to_a_queue_stays_below_its_cap_and_drives_out_nobody(
     assert bodies == [b"after"], "once, and in order"
 
 
+@pytest.mark.limit("merq.engine.history.HISTORY_SOURCES_PER_NETWORK_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.1", "E137")
 def test_a_flood_of_senders_does_not_make_us_forget_what_came_from_others(
     monkeypatch: pytest.MonkeyPatch,
@@ -193,6 +196,7 @@ def test_identifiers_have_a_limit_in_all(monkeypatch: pytest.MonkeyPatch) -> Non
     assert recent.seen(quiet, 1, 100), "the network that has the most gives up its own"
 
 
+@pytest.mark.limit("merq.engine.order_acks.ORDER_QUEUES_PER_NETWORK_MAX")
 @pytest.mark.parametrize("is_routed", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.7.17", "E137")
 def test_a_network_of_ever_new_addresses_has_only_so_many_queues_of_acknowledgments(
@@ -216,6 +220,7 @@ def test_a_network_of_ever_new_addresses_has_only_so_many_queues_of_acknowledgme
     assert len(receiver.bodies(number)) == 60, "what came is taken in spite of that"
 
 
+@pytest.mark.limit("merq.engine.order_acks.ORDER_QUEUES_MAX")
 @pytest.mark.spec("E137")
 def test_all_networks_together_leave_most_destinations_to_applications(
     monkeypatch: pytest.MonkeyPatch,
@@ -244,6 +249,7 @@ def test_a_rejected_sequence_goes_on_when_its_queue_is_made() -> None:
     assert sender.waiting(name) == []
 
 
+@pytest.mark.limit("merq.engine.incoming.REJECTIONS_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.5.8.2", "E137")
 def test_a_rejected_message_that_comes_again_is_answered_once_while_it_is_known(
     monkeypatch: pytest.MonkeyPatch,

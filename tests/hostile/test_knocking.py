@@ -144,6 +144,7 @@ async def greeted(authority: Authority, port: int, source: str) -> bytes:
     return word
 
 
+@pytest.mark.limit("merq.net.securing.HANDSHAKES_PER_PEER_MAX")
 def test_handshakes_that_one_address_leaves_open_give_way_to_its_new_ones(
     authority: Authority,
 ) -> None:
@@ -164,6 +165,7 @@ def test_handshakes_that_one_address_leaves_open_give_way_to_its_new_ones(
     asyncio.run(scene())
 
 
+@pytest.mark.limit("merq.net.securing.HANDSHAKES_MAX")
 def test_handshakes_that_many_addresses_leave_open_give_way_to_new_ones(
     authority: Authority,
 ) -> None:
@@ -186,6 +188,7 @@ def test_handshakes_that_many_addresses_leave_open_give_way_to_new_ones(
     asyncio.run(scene())
 
 
+@pytest.mark.limit("merq.net.securing.HANDSHAKE_BYTES_MAX")
 def test_a_handshake_that_takes_too_long_or_says_too_much_is_ended(authority: Authority) -> None:
     async def scene() -> None:
         refused: list[str] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from hostile import stranger_packets as packets
 from kit.exchange import Manager
 from kit.raw_sessions import RawSession
@@ -35,6 +37,7 @@ def held(manager: Manager) -> int:
     return manager.exchange.held_bytes
 
 
+@pytest.mark.limit("exchange.memory_bytes")
 def test_half_packets_of_many_strangers_take_no_more_than_the_limit() -> None:
     manager, _ = office(SMALL_ROOM)
     sessions = [stranger(manager, number).establish() for number in range(40)]
@@ -107,6 +110,7 @@ def test_bytes_to_be_written_count_too() -> None:
     assert deaf.link.is_cut
 
 
+@pytest.mark.limit("merq.protocol.binary.settings.OPENING_PACKET_BYTES_MAX")
 def test_only_small_packets_are_taken_before_a_session_is_open() -> None:
     for opening in (b"", packets.establish(UUID(int=100).bytes_le)):
         manager, _ = office()

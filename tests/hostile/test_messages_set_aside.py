@@ -153,6 +153,7 @@ def test_packets_set_aside_are_kept_in_files_before_the_message_is_gone() -> Non
     assert status(again, Hall()).set_aside == 2
 
 
+@pytest.mark.limit("merq.host.aside.ASIDE_FILES_MAX", "merq.host.aside.ASIDE_BYTES_MAX")
 def test_no_more_is_set_aside_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aside, "ASIDE_FILES_MAX", 3)
     monkeypatch.setattr(aside, "ASIDE_BYTES_MAX", 100)
@@ -167,6 +168,7 @@ def test_no_more_is_set_aside_than_there_is_room_for(monkeypatch: pytest.MonkeyP
     assert sum("no room" in str(each.facts["kept_as"]) for each in host.news.take()) == 2
 
 
+@pytest.mark.limit("merq.engine.aside_messages.ASIDE_WAITING_MAX")
 def test_beyond_what_waits_for_the_driver_messages_set_aside_are_counted() -> None:
     host = opened(SimulatedDisk())
     for _ in range(ASIDE_WAITING_MAX + 5):

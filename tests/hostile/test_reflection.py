@@ -155,6 +155,7 @@ def test_a_computer_with_two_addresses_is_told_at_either_once_it_has_used_both()
     assert town.dialled == ["10.9.9.10"]
 
 
+@pytest.mark.limit("merq.engine.packet_names.NAME_KEPT_MAX")
 def test_a_name_that_is_too_long_to_be_remembered_is_read_all_the_same() -> None:
     town = Town()
     receiver = receiver_of(town)

@@ -106,6 +106,7 @@ def test_what_is_from_the_future_is_refused_where_another_peer_is_known() -> Non
     assert receiver.bodies(TX) == [b"before", b"lie"]
 
 
+@pytest.mark.limit("merq.engine.incoming.PEERS_PER_SENDER_MAX")
 @pytest.mark.spec("E136")
 def test_liars_from_ever_new_addresses_drive_nobody_out() -> None:
     town, sender, receiver = pair()

@@ -187,7 +187,7 @@ def test_old_identifiers_are_forgotten() -> None:
     assert (len(recent), recent.pack()) == (0, [])
 
 
-@pytest.mark.limit("merq.engine.incoming.HISTORY_SOURCES_MAX")
+@pytest.mark.limit("merq.engine.history.HISTORY_SOURCES_MAX")
 def test_the_sender_that_is_silent_longest_is_forgotten(lower: Lower) -> None:
     lower("merq.engine.history", "HISTORY_SOURCES_MAX", 2)
     recent = Recent()

@@ -34,6 +34,7 @@ def senders(world: World) -> set[bytes]:
     return {each.key.source for each in world.engine.state.sequences.all()}
 
 
+@pytest.mark.limit("merq.engine.incoming.SEQUENCES_MAX")
 def test_the_idlest_sequence_goes_when_so_many_are_kept(world: World, lower: Lower) -> None:
     lower("merq.engine.incoming", "SEQUENCES_MAX", 2)
     number = world.create("tx", transactional=True)
@@ -46,6 +47,7 @@ def test_the_idlest_sequence_goes_when_so_many_are_kept(world: World, lower: Low
     assert len(world.engine.state.sequences) == 2, "the log knows which were forgotten"
 
 
+@pytest.mark.limit("merq.engine.incoming.SEQUENCES_PER_NETWORK_MAX")
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_a_network_that_has_so_many_loses_its_own(
     world: World, lower: Lower, *, checkpoint: bool

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from merq.engine.network_share import (
     ADDRESSES_OF_SOURCE_MAX,
     SOURCES_MAX,
@@ -62,6 +64,8 @@ def test_who_claims_to_be_another_does_not_leave_it_charged() -> None:
     assert (share.total_bytes, share.used_by("honest"), share.used_by("stranger")) == (0, 0, 0)
 
 
+@pytest.mark.limit("merq.engine.network_share.SOURCES_MAX")
+@pytest.mark.limit("merq.engine.network_share.ADDRESSES_OF_SOURCE_MAX")
 def test_of_too_many_senders_or_addresses_some_stay_charged_until_nothing_is_left() -> None:
     share = NetworkShare()
     for number in range(SOURCES_MAX + 1):

@@ -176,7 +176,7 @@ def test_messages_within_a_transaction_are_not_reserved(world: BulkWorld) -> Non
 # What cannot be.
 
 
-@pytest.mark.limit("merq.engine.reserving.GROUP_NAME_MAX")
+@pytest.mark.limit("merq.model.length_limits.GROUP_NAME_MAX")
 def test_a_name_has_a_length(world: BulkWorld) -> None:
     number = filled(world)
     for name in ("", "x" * (GROUP_NAME_MAX + 1)):

@@ -125,7 +125,7 @@ def test_a_stage_is_no_queue(world: BulkWorld) -> None:
         refused(HResult.MQ_ERROR_QUEUE_DELETED, partial(ask, one))
 
 
-@pytest.mark.limit("merq.engine.staging.WRITER_NAME_MAX")
+@pytest.mark.limit("merq.model.length_limits.WRITER_NAME_MAX")
 def test_names_of_writers_and_parts_have_a_length(world: BulkWorld) -> None:
     number = world.create("q")
     for name in ("", "x" * (WRITER_NAME_MAX + 1)):

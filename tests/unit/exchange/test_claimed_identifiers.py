@@ -71,7 +71,7 @@ def test_transactions_have_other_identifiers_after_a_restart() -> None:
     assert len(set(found)) == 6
 
 
-@pytest.mark.limit("merq.engine.notices.SENDERS_PER_ADDRESS_MAX")
+@pytest.mark.limit("merq.engine.order_acks.SENDERS_PER_NETWORK_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.7.17")
 def test_ever_new_identifiers_at_one_address_do_not_make_ever_new_queues() -> None:
     receiver = manager(TWO)

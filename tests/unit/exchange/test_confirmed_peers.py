@@ -160,6 +160,10 @@ def test_what_was_confirmed_is_not_for_ever() -> None:
     assert len(town.dialled) == dialled + 1
 
 
+@pytest.mark.limit(
+    "merq.exchange.confirmations.CONFIRMED_MAX",
+    "merq.exchange.confirmations.MANAGERS_PER_ADDRESS_MAX",
+)
 def test_only_so_many_addresses_are_remembered_and_the_oldest_is_called_again() -> None:
     found = Confirmations(100.0)
     for number in range(CONFIRMED_MAX + 1):

@@ -345,6 +345,7 @@ def test_addresses_that_are_found_while_offline_are_not_called() -> None:
     assert receiver.bodies(QUEUE) == [b"a"]
 
 
+@pytest.mark.limit("exchange.dialled_links_max")
 @pytest.mark.limit("exchange.links_max")
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.5.3.1")
 def test_only_so_many_connections_are_made() -> None:

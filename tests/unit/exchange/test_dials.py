@@ -167,6 +167,7 @@ def test_not_even_if_all_of_them_are_tried_for_the_first_time() -> None:
     assert any("other connections wait to be made" in text for text in texts)
 
 
+@pytest.mark.limit("exchange.dials_max")
 def test_what_strangers_cause_leaves_room_for_applications() -> None:
     receiver = manager(TWO, changed(acknowledge_to=AcknowledgeTo.ANY, dials_max=16))
     assert receiver.create("q") == QUEUE
@@ -185,6 +186,7 @@ def test_what_strangers_cause_leaves_room_for_applications() -> None:
 # Names.
 
 
+@pytest.mark.limit("merq.exchange.lookups.LOOKUPS_MAX", "merq.exchange.lookups.OTHERS_LOOKUPS_MAX")
 def test_names_that_others_brought_do_not_hold_up_those_of_applications() -> None:
     lookups = Lookups()
     for number in range(1000):

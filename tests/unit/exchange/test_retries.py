@@ -37,6 +37,7 @@ def waits(times: list[float]) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
+@pytest.mark.limit("exchange.retry_max_s")
 @pytest.mark.spec("MS-MQQB 3.1.2.3", "MS-MQQB 3.1.6.1", "E142")
 def test_the_time_between_two_attempts_doubles_up_to_a_limit() -> None:
     town, sender, _ = pair(changed(retry_s=5.0, retry_max_s=60.0))
@@ -147,6 +148,7 @@ def test_people_see_when_it_is_tried_again() -> None:
     assert transfer(sender.host.engine, queue).retry_at == 0
 
 
+@pytest.mark.limit("merq.exchange.acquaintances.SESSION_ADDRESSES_MAX")
 def test_only_so_many_addresses_of_sessions_are_remembered() -> None:
     known = Acquaintances(Switchboard(manager(ONE).host, changed(), Peers()))
     for number in range(SESSION_ADDRESSES_MAX + 1):
@@ -155,6 +157,7 @@ def test_only_so_many_addresses_of_sessions_are_remembered() -> None:
     assert known.knows_host("10.0.0.1")
 
 
+@pytest.mark.limit("merq.exchange.acquaintances.APPLICATION_HOSTS_MAX")
 def test_only_so_many_hosts_of_applications_are_remembered() -> None:
     board = Switchboard(manager(ONE).host, changed(), Peers())
     known = Acquaintances(board)

@@ -146,6 +146,7 @@ def test_sections_do_not_grow_in_number_with_the_sequences() -> None:
     assert world.engine.queue(ledger).positions.count == count
 
 
+@pytest.mark.limit("merq.engine.snapshot.PACKED_DATA_MAX")
 def test_what_is_large_is_a_section_of_its_own() -> None:
     world = World()
     few, many = world.create("few"), world.create("many")

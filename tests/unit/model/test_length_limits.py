@@ -47,6 +47,9 @@ def test_every_text_of_every_request_has_a_limit(kind: type) -> None:
     assert texts == texts & {name for name, _ in length_limits(kind)}
 
 
+@pytest.mark.limit(
+    "merq.model.length_limits.OWNER_NAME_MAX", "merq.model.length_limits.STAGES_AT_ONCE_MAX"
+)
 @pytest.mark.parametrize(
     ("fitting", "longer"),
     [

@@ -31,6 +31,7 @@ def test_what_is_no_address_counts_as_it_is_spelled() -> None:
     assert peer_network("user 1000") == "user 1000"
 
 
+@pytest.mark.limit("merq.model.peer_networks.CACHED_MAX")
 def test_no_more_addresses_are_remembered_than_there_is_room_for() -> None:
     for number in range(CACHED_MAX + 10):
         peer_network(f"10.1.{number >> 8}.{number & 255}")
