@@ -23,7 +23,7 @@ ARRIVALS_MAX: Final = 1024
 ARRIVALS_MIN: Final = 8
 """Messages that are taken with one change, however long they take."""
 
-ARRIVALS_S: Final = 0.001
+ARRIVALS_S: Final = 0.002
 """How long it should take to decide on the messages of one change: others wait meanwhile."""
 
 ARRIVALS_ALONE_S: Final = 0.01
