@@ -131,7 +131,7 @@ def measure(seconds: float, sessions: int) -> dict[str, Any]:
         with flooding("half", sessions):
             during = resident_mib(own.pid)
             half = latencies_ms(manager, seconds)
-        time.sleep(2.0)
+        time.sleep(4.0)
         found["half express"] = half
         found["memory"] = {"before": before, "during": during, "after": resident_mib(own.pid)}
     return found

@@ -29,3 +29,10 @@ def keep_freed_memory() -> None:
         library = ctypes.CDLL(None)
         library.mallopt(_MMAP_THRESHOLD, KEPT_BYTES)
         library.mallopt(_TRIM_THRESHOLD, KEPT_BYTES)
+
+
+def give_back_freed_memory() -> None:
+    """Gives back to the system what is free, for when much of it was taken once and will not be."""
+    if platform.libc_ver()[0] == "glibc":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)

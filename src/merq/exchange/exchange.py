@@ -259,6 +259,7 @@ class Exchange:
         reason = link.closing or reason
         if link.session is not None:
             link.session.close(reason)
+            link.session.forget_input()
         what = "session closed" if link.was_open else "no session"
         self._board.tell(what, peer=link.address, reason=reason)
         if link.is_outgoing and not link.was_open:

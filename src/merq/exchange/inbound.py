@@ -30,8 +30,11 @@ ARRIVALS_MAX: Final = 1024
 ARRIVALS_MIN: Final = 8
 """Messages that are taken with one change, however long they take."""
 
-ARRIVALS_S: Final = 0.0005
+ARRIVALS_S: Final = 0.002
 """How long it should take to decide on the messages of one change: others wait meanwhile."""
+
+ARRIVALS_ALONE_S: Final = 0.01
+"""The same while no application asks for anything: each change costs a way to the disk."""
 
 DROPPED_TOLD_S: Final = 60.0
 """Seconds between two lines about messages that were dropped."""
@@ -49,11 +52,13 @@ class Inbound:
     Attributes:
         clock: By which it is measured how long messages take; one that stands still measures
             nothing, and as many are taken as may be.
+        is_alone: No application has asked for anything lately.
     """
 
     def __init__(
         self, board: Switchboard, outbound: Outbound, acquaintances: Acquaintances
     ) -> None:
+        self.is_alone = False
         self.clock: Callable[[], float] = lambda: 0.0
         self._board = board
         self._outbound = outbound
@@ -144,7 +149,8 @@ class Inbound:
 
     def _pace(self, count: int, seconds: float) -> None:
         """As many messages are taken next as fit into the time, by what these took."""
-        fitting = int(count * ARRIVALS_S / seconds) if seconds > 0 else ARRIVALS_MAX
+        most_s = ARRIVALS_ALONE_S if self.is_alone else ARRIVALS_S
+        fitting = int(count * most_s / seconds) if seconds > 0 else ARRIVALS_MAX
         # Dear ones count at once, cheap ones only when they keep coming.
         self._arrivals_max = max(min(fitting, 2 * self._arrivals_max, ARRIVALS_MAX), ARRIVALS_MIN)
 

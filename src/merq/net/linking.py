@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final, Protocol, cast
 
+from merq.allocating import give_back_freed_memory
 from merq.exchange import Exchange, Link
 from merq.exchange.fair_ring import FairRing
 from merq.exchange.lookups import LOOKUPS_MAX, OTHERS_LOOKUPS_MAX
@@ -36,6 +37,12 @@ SLICE_BYTES: Final = 4 << 10
 
 TURN_S: Final = 0.0005
 """So long the connections together have their turns; then it is the turn of applications."""
+
+GIVE_BACK_BYTES: Final = 64 << 20
+"""If connections held more than this, and hold a quarter of it now, memory goes to the system."""
+
+GIVE_BACK_S: Final = 1.0
+"""How long after that: others may just be hanging up, too."""
 
 
 class Teller(Protocol):
@@ -234,6 +241,7 @@ class Linking:
         self._unread: FairRing[str, LinkProtocol] = FairRing()
         self.paused: dict[LinkProtocol, None] = {}
         self._is_turn_due = False
+        self._held_most = 0
         self._acceptors: list[Acceptor] = []
         self._handshakes = Handshakes()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -384,6 +392,14 @@ class Linking:
         self._feed(lambda: self.exchange.tick(self._loop.time()))
         for protocol in list(self.paused):
             protocol.restrain()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        held = self.exchange.held_bytes
+        self._held_most = max(self._held_most, held)
+        if self._held_most > GIVE_BACK_BYTES and held < self._held_most // 4:
+            self._held_most = held
+            self._start(_give_back_later())
 
     async def _dial(self, link: Link) -> None:
         try:
@@ -477,6 +493,11 @@ def _addresses_of(host: str) -> list[str]:
     """What the name service says; waits for it."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+async def _give_back_later() -> None:
+    await asyncio.sleep(GIVE_BACK_S)
+    await asyncio.to_thread(give_back_freed_memory)
 
 
 def _is_way(host: str, address: str) -> bool:

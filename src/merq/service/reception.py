@@ -32,6 +32,9 @@ READS_AT_ONCE: Final = 8
 """After so many reads it is looked how much there is to be written: small requests have large
 answers, and nobody is given more of them than he reads."""
 
+ALONE_S: Final = 1.0
+"""If no application has asked for so long, other queue managers get longer turns."""
+
 _NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
 
 
@@ -179,6 +182,7 @@ class Reception:
         self._departed: dict[int, _Departed] = {}
         self._conversations: dict[UUID, Connection] = {}
         self._now = 0.0
+        self._asked_at = 0.0
         self._lost: OrderedDict[UUID, _Lost] = OrderedDict()
         self._count = 0
         self._exchange: Exchange | None = None
@@ -281,7 +285,7 @@ class Reception:
 
     def received(self, connection: Connection, data: bytes, now: float) -> None:
         """Bytes came from a client."""
-        self._now = now
+        self._now = self._asked_at = now
         connection.silent_s = 0.0
         connection.is_asked = False
         connection.session.feed(data)
@@ -382,6 +386,7 @@ class Reception:
         if now is not None:
             self._now = now
             if self._exchange is not None:
+                self._exchange.inbound.is_alone = now - self._asked_at > ALONE_S
                 self._exchange.go_on(now)
         while answers := self._host.perform():  # who is told something may leave more to do
             self.take(answers)

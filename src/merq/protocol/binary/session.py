@@ -329,6 +329,8 @@ class Session(Generic[_T]):
         assert self.closing, "what came is still wanted"
         self._splitter = PacketSplitter()
         self.half_packet_since = None
+        self._batch = _Batch()
+        self._unhandled.clear()
         self._unhandled_bytes = 0
 
     def excuse(self, now: float) -> None:
