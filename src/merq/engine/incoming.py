@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
@@ -385,9 +385,15 @@ class Sequences:
             if len(self._ended) > ENDED_MAX:
                 self._ended.popitem(last=False)
 
-    def take_back_ended(self, before: list[Ended]) -> None:
-        """What is known of earlier sequences is again as it was: what ended them did not happen."""
-        for at, known in reversed(before):
+    def take_back(
+        self, opened: Iterable[Incoming], forgotten: Iterable[Incoming], ended: list[Ended]
+    ) -> None:
+        """What is known of sequences is again as it was: what changed it did not happen."""
+        for incoming in opened:
+            self.forget(incoming)
+        for incoming in forgotten:
+            self.restore(incoming)
+        for at, known in reversed(ended):
             self._ended.pop(at, None)
             if known is not None:
                 self._ended[at] = known

@@ -236,11 +236,7 @@ class State(Holdings):
                 for incoming, before in step.sequences.items():
                     incoming.sequence_id, incoming.number = before
                 # What follows counts as known only as far as it was before.
-                for incoming in step.opened:
-                    self.sequences.forget(incoming)
-                for incoming in step.forgotten:
-                    self.sequences.restore(incoming)
-                self.sequences.take_back_ended(step.ended)
+                self.sequences.take_back(step.opened, step.forgotten, step.ended)
                 for source, identity in step.messages:
                     self.recent.remove(source, identity)
             case TransferStep():
