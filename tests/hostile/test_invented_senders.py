@@ -16,7 +16,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import START, Manager
 from kit.raw_sessions import RawSession
-from merq.engine import history, incoming, notices, order_acks
+from merq.engine import history, incoming, order_acks
 from merq.exchange import Link
 from unit.exchange.exchange_world import GUIDS, ONE, ORDERED, QUEUE, THREE, TWO, TX, manager, pair
 
@@ -117,7 +117,7 @@ def test_what_goes_to_queues_that_do_not_exist_leaves_nothing(
 def test_a_stranger_that_takes_no_acknowledgments_is_refused_at_some_point(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(notices, "ACKS_WAITING_MAX", 100)
+    monkeypatch.setattr(order_acks, "ACKS_WAITING_MAX", 100)
     receiver = manager(TWO)
     session = RawSession.connect(receiver, THREE, STRANGER).establish()
     for guid in invented(101):
@@ -202,7 +202,7 @@ def test_identifiers_have_a_limit_in_all(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_network_of_ever_new_addresses_has_only_so_many_queues_of_acknowledgments(
     monkeypatch: pytest.MonkeyPatch, *, is_routed: bool
 ) -> None:
-    monkeypatch.setattr(notices, "ORDER_QUEUES_PER_NETWORK_MAX", 20)
+    monkeypatch.setattr(order_acks, "ORDER_QUEUES_PER_NETWORK_MAX", 20)
     receiver = manager(TWO)
     receiver.create("q")
     number = receiver.create("tx", transactional=True)
@@ -225,7 +225,7 @@ def test_a_network_of_ever_new_addresses_has_only_so_many_queues_of_acknowledgme
 def test_all_networks_together_leave_most_destinations_to_applications(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(notices, "ORDER_QUEUES_MAX", 5)
+    monkeypatch.setattr(order_acks, "ORDER_QUEUES_MAX", 5)
     receiver = manager(TWO)
     for at, guid in enumerate(invented(20)):
         session = RawSession.connect(receiver, f"10.8.8.{at}", UUID(bytes_le=guid)).establish()

@@ -139,8 +139,7 @@ class Holdings:
         No change may be under way: what is planned has its number already.
         """
         used = {each for queue in self.queues.values() for each in queue.by_message_id.sources()}
-        used.add(self.sources.number_of(self.source))
-        self.sources.keep(used)
+        self.sources.keep(used | {self.sources.get(self.source, 0)})
 
     def known_key_of(self, message_id: bytes) -> int | None:
         """The same, or None if no message of that queue manager was ever here."""

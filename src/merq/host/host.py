@@ -342,7 +342,7 @@ class Host:
                 "the disk is short of room: messages can be received, but none is taken until "
                 "there is twice the reserve again",
                 free_bytes=self._room,
-                disk_reserve_bytes=self._reserve,
+                disk_reserve_bytes=state.limits.disk_reserve_bytes,
             )
         elif was_low and not state.low_on_disk:
             self.news.tell("there is room on the disk again", free_bytes=self._room)

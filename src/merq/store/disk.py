@@ -271,9 +271,10 @@ class FileDisk:
         return found.f_bavail * found.f_frsize
 
     def total_bytes(self) -> int:
-        """How large the file system is."""
+        """How large the file system is, also before the folder is made."""
+        there = next(each for each in (self._root, *self._root.absolute().parents) if each.exists())
         try:
-            return shutil.disk_usage(self._root).total
+            return shutil.disk_usage(there).total
         except OSError as wrong:
             raise _failure(wrong, f"asking for the size of {self._root}") from wrong
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from merq.engine.limits import Limits
 from merq.errors import MessageQueueError
-from merq.host import Desk, Hall, Host, Pending
+from merq.host import Desk, Hall, Host, HostSettings, Pending
 from merq.model.queue import QueueSettings
 from merq.model.selecting import First
 from merq.protocol.application.reports import Result
@@ -33,11 +33,11 @@ class Bureau:
         answers: What was answered and nobody has taken, by request.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settings: HostSettings = SMALL) -> None:
         self.disk = SimulatedDisk(1)
         self.disk.lock()
         fresh = Identity(store_id=GUID, created=START)
-        self.host = Host(self.disk, fresh, "here", Limits(disk_reserve_bytes=0), SMALL)
+        self.host = Host(self.disk, fresh, "here", Limits(disk_reserve_bytes=0), settings)
         self.host.start(START, UUID(int=5))
         self.hall = Hall("test 1", START - 5, connections=2)
         self.state = self.host.engine.state

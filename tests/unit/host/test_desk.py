@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from merq.protocol.application.requests import (
     Send,
     SendTo,
 )
+from merq.testing.world import SMALL
 from merq.wire.view import MessageView
 from unit.host.desk_world import Bureau, packet
 
@@ -263,8 +265,9 @@ def test_only_plain_receives_can_be_held(bureau: Bureau, how: dict[str, int]) ->
 
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_a_message_that_the_disk_does_not_let_go_is_there_for_everybody(
-    bureau: Bureau, is_gone: bool
+    is_gone: bool,
 ) -> None:
+    bureau = Bureau(replace(SMALL, ballast_bytes=0))  # or receiving would go on for long
     desk, queue = bureau.desk(), bureau.queue("q")
     count = 400
     for _ in range(count):
