@@ -72,7 +72,7 @@ class Plan:
     pause_s: float = 0.05
     settle_s: float = 120.0
     ratio: float = 5.0
-    growth_bytes: int = 64 << 20
+    growth_bytes: int = 128 << 20
     peak_bytes: int = 1 << 30
     seed: int = 5
 

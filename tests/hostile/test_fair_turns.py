@@ -193,9 +193,10 @@ def test_a_turn_with_thousands_of_links_and_lines_looks_at_none_of_them() -> Non
         RawSession.connect(manager, f"10.8.{number >> 8}.{number & 255}", UUID(int=1000 + number))
     exchange = manager.exchange
     manager.turn(0.0)
-    for link in exchange.take_dialing():
-        exchange.dial_failed(link, "nobody answers", 0.0)
-    manager.turn(0.0)
+    while dialled := exchange.take_dialing():
+        for link in dialled:
+            exchange.dial_failed(link, "nobody answers", 0.0)
+        manager.turn(0.0)
     assert manager.outgoing(r"DIRECT=TCP:10.9.3.1\private$\q").state is OutgoingState.DISCONNECTED
     took = []
     for _ in range(5):

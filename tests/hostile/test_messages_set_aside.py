@@ -114,7 +114,6 @@ def test_what_was_planned_for_a_notice_that_fails_is_taken_back() -> None:
                 THERE.bytes_le,
                 1,
                 r"TCP:10.0.0.1\private$\nowhere",
-                transaction=packets.Transaction(5 << 32, 1, 0),
                 admin=r"TCP:10.0.0.9\private$\admin",
                 asked=packets.NA,
             )
@@ -126,10 +125,7 @@ def test_what_was_planned_for_a_notice_that_fails_is_taken_back() -> None:
     world.engine.state.now = 1 << 32  # no packet has room for that
     world.engine.arrivals.arrive(world.next_request(), [nowhere])
     world.perform()
-    assert [each.doing for each in world.engine.state.aside.waiting] == [
-        "acknowledging",
-        "telling a sender what became of its message",
-    ]
+    assert [each.doing for each in world.engine.state.aside.waiting] == ["acknowledging"]
     assert not any(leaving(world).values())
     world.restart()
     assert not any(leaving(world).values())

@@ -32,14 +32,14 @@ SENDERS_PER_NETWORK_MAX: Final = 8
 """Senders in one network whose acknowledgments wait apart; whoever connects under ever new
 identifiers would make ever new queues."""
 
-ORDER_QUEUES_PER_NETWORK_MAX: Final = 256
+ORDER_QUEUES_PER_NETWORK_MAX: Final = 64
 """Outgoing queues for acknowledgments to one network, those that its addresses share included;
 beyond it none are kept for it: what is not acknowledged is sent again."""
 
 ORDER_QUEUES_MAX: Final = outgoing.OUTGOING_MAX // 10
 """The same in all: the rest is for applications."""
 
-ACKS_WAITING_MAX: Final = 5_000
+ACKS_WAITING_MAX: Final = 1_000
 """With so many acknowledgments waiting for a peer it is told no more how far it is, and its session
 is closed instead of rejecting another transactional message of its own: it comes again."""
 
