@@ -62,8 +62,8 @@ class Plan:
         pause_s: Between two rounds of an attack.
         settle_s: How long all that is honest may take to arrive when the strangers have gone.
         ratio: How much longer the 99th of 100 local sends may take than when all is quiet.
-        growth_bytes: How much more memory a service may have at the end; its cache of messages alone
-            may have 64 MiB.
+        growth_bytes: How much more memory a service may have at the end; its cache of messages
+            alone may have 64 MiB.
         peak_bytes: How much more it may have meanwhile.
     """
 

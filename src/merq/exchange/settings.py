@@ -83,7 +83,7 @@ class ExchangeSettings:
     held_bytes_max: int = 256 << 20
     dialled_links_max: int = 4096
     dials_max: int = 256
-    confirmation_s: float = 600.0
+    confirmation_s: float = 0.0
     acknowledge_to: AcknowledgeTo = AcknowledgeTo.KNOWN
     acknowledgment_lifetime_s: int = 3 * 86_400
     outbox_high_bytes: int = 4 << 20

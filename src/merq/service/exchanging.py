@@ -160,10 +160,11 @@ class ExchangeSection:
         "of them, what only acknowledgments wait for a quarter.",
     )
     confirmation_s: float = setting(
-        600.0,
+        0.0,
         Seconds(0, DAY_S),
         "How long after this side has connected to a queue manager messages for it may also go "
-        "through a connection that it makes.",
+        "through a connection that comes from the same address under the same identifier, in "
+        "clear. 0: never, this side always connects itself.",
     )
     connect_s: float = setting(
         20.0, Seconds(0.1, 3600), "How long a connection may take to be made."

@@ -46,4 +46,4 @@ def test_an_order_ack_is_sent_though_the_session_of_its_messages_was_closed() ->
     assert sender.waiting(ORDERED) == [b"a"]
     town.wait(4.0)
     assert sender.waiting(ORDERED) == [], "it came through a session that the receiver made"
-    assert town.dialled == ["10.0.0.2", "10.0.0.1"]
+    assert town.dialled[:2] == ["10.0.0.2", "10.0.0.1"]
