@@ -155,11 +155,12 @@ class Service:
             log.warning("other users may look into the folder: chmod 700 it", folder=folder)
         hall = Hall(__version__, int(time.time()))
         porter = TokenPorter(Tokens(settings.data, log))
-        fitting = fit(
-            log,
+        wanted = DescriptorPlan(
             links_max=settings.exchange.links_max,
+            dialled_links_max=settings.exchange.dialled_links_max,
             connections_max=settings.limits.connections_max,
         )
+        fitting = fit(log, wanted)
         reception = Reception(host, hall, porter, uuid4, _limits(settings, fitting))
         self._listeners = listeners = Listeners(settings, reception, porter, log)
         self._keeper = Keeper(host, reception, listeners.flush, self._fail, log)
@@ -194,7 +195,11 @@ class Service:
         peers = section.known_peers()
         if section.offline:
             host.engine.take_offline()
-        how = replace(section.exchange_settings(), links_max=fitting.links_max)
+        how = replace(
+            section.exchange_settings(),
+            links_max=fitting.links_max,
+            dialled_links_max=fitting.dialled_links_max,
+        )
         reception.exchange = exchange = Exchange(host, how, peers, random.random)
         linking = Linking(exchange, sockets, listeners.feed, self._log)
         listeners.flushes.append(linking.flush)

@@ -32,43 +32,60 @@ CONNECTIONS_MIN: Final = 4
 NO_LIMIT: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptorPlan:
     """Connections that fit into the system's limit.
 
     Attributes:
-        links_max: With other queue managers.
+        links_max: That other queue managers have made.
+        dialled_links_max: That this side has made to other queue managers.
         connections_max: Of applications.
     """
 
     links_max: int
+    dialled_links_max: int
     connections_max: int
 
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.links_max + self.dialled_links_max + self.connections_max
 
-def plan(limit: int, opened: int, *, links_max: int, connections_max: int) -> DescriptorPlan:
+
+def plan(limit: int, opened: int, wanted: DescriptorPlan) -> DescriptorPlan:
     """Shares `limit` descriptors, of which some are open already, out to whom the settings name."""
-    left = max(limit - opened - min(RESERVE, limit // 3), 2 * CONNECTIONS_MIN)
-    if links_max + connections_max <= left:
-        return DescriptorPlan(links_max, connections_max)
-    applications = min(connections_max, max(left // APPLICATIONS_SHARE, left - links_max))
-    return DescriptorPlan(min(links_max, left - applications), applications)
+    left = max(limit - opened - min(RESERVE, limit // 3), 3 * CONNECTIONS_MIN)
+    if wanted.total <= left:
+        return wanted
+    links = wanted.links_max + wanted.dialled_links_max
+    applications = min(wanted.connections_max, max(left // APPLICATIONS_SHARE, left - links))
+    left = min(links, left - applications)
+    dialled = min(
+        left - CONNECTIONS_MIN, max(CONNECTIONS_MIN, left * wanted.dialled_links_max // links)
+    )
+    return DescriptorPlan(
+        links_max=min(left - dialled, wanted.links_max),
+        dialled_links_max=min(dialled, wanted.dialled_links_max),
+        connections_max=applications,
+    )
 
 
-def fit(log: Log, *, links_max: int, connections_max: int) -> DescriptorPlan:
+def fit(log: Log, wanted: DescriptorPlan) -> DescriptorPlan:
     """Raises the system's limit, and says what fits into it; the log is told if that is less."""
-    wanted = links_max + connections_max + RESERVE + _opened()
-    limit = _raised(wanted)
-    found = plan(limit, _opened(), links_max=links_max, connections_max=connections_max)
-    if found != DescriptorPlan(links_max, connections_max):
+    needed = wanted.total + RESERVE + _opened()
+    limit = _raised(needed)
+    found = plan(limit, _opened(), wanted)
+    if found != wanted:
         log.warning(
             "fewer connections are allowed than the settings say",
             reason="the system's limit of open files is too low",
             limit=limit,
-            wanted=wanted,
+            wanted=needed,
             links_max=found.links_max,
+            dialled_links_max=found.dialled_links_max,
             connections_max=found.connections_max,
-            advice=f"let it be {wanted}, by LimitNOFILE of systemd or ulimit -n, or lower "
-            "exchange.links_max and limits.connections_max",
+            advice=f"let it be {needed}, by LimitNOFILE of systemd or ulimit -n, or lower "
+            "exchange.links_max, exchange.dialled_links_max and limits.connections_max",
         )
     return found
 

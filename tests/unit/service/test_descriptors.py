@@ -13,7 +13,7 @@ from merq.service.descriptors import CONNECTIONS_MIN, RESERVE, DescriptorPlan, p
 
 PROGRAM = """
 import json, resource
-from merq.service.descriptors import fit
+from merq.service.descriptors import DescriptorPlan, fit
 from merq.service.logs import Log
 
 class Told(Log):
@@ -21,43 +21,49 @@ class Told(Log):
         print(json.dumps({"event": event, **fields}))
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (%d, %d))
-found = fit(Told(), links_max=%d, connections_max=%d)
+wanted = DescriptorPlan(links_max=%d, dialled_links_max=%d, connections_max=%d)
+found = fit(Told(), wanted)
 limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-print(json.dumps([found.links_max, found.connections_max, limit]))
+print(json.dumps([found.links_max + found.dialled_links_max, found.connections_max, limit]))
 """
 
 
 def fitted(soft: int, hard: int, links: int, connections: int) -> list[Any]:
     """What a process with these limits of the system finds, line by line."""
-    program = PROGRAM % (soft, hard, links, connections)
+    program = PROGRAM % (soft, hard, links - links // 4, links // 4, connections)
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=20
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def wanted(links: int, dialled: int, connections: int) -> DescriptorPlan:
+    return DescriptorPlan(links_max=links, dialled_links_max=dialled, connections_max=connections)
+
+
 def test_where_there_are_enough_everybody_gets_what_the_settings_say() -> None:
-    enough = 4096 + 2048 + RESERVE + 30
-    assert plan(enough, 30, links_max=4096, connections_max=2048) == DescriptorPlan(4096, 2048)
+    enough = 4096 + 1024 + 2048 + RESERVE + 30
+    assert plan(enough, 30, wanted(4096, 1024, 2048)) == wanted(4096, 1024, 2048)
 
 
 @pytest.mark.parametrize("limit", [64, 256, 1024, 4096])
 def test_where_there_are_too_few_the_disk_and_applications_have_theirs(limit: int) -> None:
-    found = plan(limit, 20, links_max=4096, connections_max=4096)
+    found = plan(limit, 20, wanted(4096, 4096, 4096))
     assert found.connections_max >= CONNECTIONS_MIN
     assert found.links_max >= CONNECTIONS_MIN
-    assert found.links_max + found.connections_max + 20 < limit
+    assert found.dialled_links_max >= CONNECTIONS_MIN
+    assert found.total + 20 < limit
     assert found.connections_max * 4 >= found.links_max
 
 
 def test_applications_get_no_more_than_their_settings_say() -> None:
-    found = plan(1024, 24, links_max=4096, connections_max=10)
+    found = plan(1024, 24, wanted(4096, 4, 10))
     assert found.connections_max == 10
     assert found.links_max > 500
 
 
 def test_few_links_leave_the_rest_to_applications() -> None:
-    found = plan(1024, 24, links_max=10, connections_max=4096)
+    found = plan(1024, 24, wanted(10, 10, 4096))
     assert found.links_max == 10
     assert found.connections_max > 500
 
@@ -73,6 +79,6 @@ def test_what_cannot_be_raised_is_told_once_with_what_to_do() -> None:
     assert limit == 600
     assert links + connections < 600
     assert told["event"] == "fewer connections are allowed than the settings say"
-    assert told["links_max"] == links
+    assert told["links_max"] + told["dialled_links_max"] == links
     assert told["limit"] == 600
     assert "LimitNOFILE" in told["advice"]
