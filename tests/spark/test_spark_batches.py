@@ -52,7 +52,7 @@ def test_every_column_says_what_a_client_is_told(alpha: ServiceProcess, manager:
     send_in_transaction(
         manager, queue, "text", label="lábel", app_specific=9, extension=b"ext",
         correlation_id=bytes(range(20)), response_queue=r".\private$\r",
-        admin_queue=r".\private$\a",
+        acknowledge=5, admin_queue=r".\private$\a",
     )  # fmt: skip
     tx = manager.transaction()
     queue.receive(tx=tx)
