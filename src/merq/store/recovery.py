@@ -174,6 +174,11 @@ def _introduce(disk: Disk, fresh: Identity) -> Identity:
     head = _IDENTITY.pack(
         IDENTITY_MAGIC, VERSION, fresh.store_id.bytes, max(0, fresh.created), fresh.secret
     )
+    first = segment_name(1)
+    if disk.exists(first):
+        # Of an attempt that was interrupted. It goes before the draft that explains it.
+        disk.remove(first)
+        disk.sync_folder("log")
     if disk.exists(_DRAFT):
         disk.remove(_DRAFT)
     file = disk.create(_DRAFT)
@@ -182,9 +187,6 @@ def _introduce(disk: Disk, fresh: Identity) -> Identity:
         file.sync()
     finally:
         file.close()
-    first = segment_name(1)
-    if disk.exists(first):
-        disk.remove(first)
     # Its draft is to be found beside the segment, whenever the power goes.
     disk.sync_folder(".")
     begin_segment(disk, 1, fresh.store_id, 1).close()
