@@ -29,7 +29,7 @@ from merq.host import HostSettings
 from merq.hresult import HResult
 from merq.store.log import LogSettings
 
-DISK: Final = "size=8m"
+DISK: Final = "size=9m"
 BALLAST: Final = 3 << 20
 SETTINGS: Final = HostSettings(
     log=LogSettings(segment_size=512 << 10, reserve_step=64 << 10), checkpoint_bytes=1 << 20

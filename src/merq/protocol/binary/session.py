@@ -297,6 +297,9 @@ class Session(Generic[_T]):
             self.half_packet_since = now
         for packet in packets:
             self._heard = True
+            self._check_opening(len(packet))
+            if self._is_over():
+                return
             try:
                 self._receive(packet, now)
             except WireError as wrong:
@@ -305,10 +308,15 @@ class Session(Generic[_T]):
                 return
         if splitter.failure is not None:
             self.close(f"a packet cannot be read: {splitter.failure}")
-        elif self.state is not SessionState.OPEN and splitter.expected > OPENING_PACKET_BYTES_MAX:
+        else:
+            self._check_opening(splitter.expected)
+
+    def _check_opening(self, size: int) -> None:
+        """Before a session is open only small packets belong there, whole or half."""
+        if self.state is not SessionState.OPEN and size > OPENING_PACKET_BYTES_MAX:
             self.close(
-                f"a packet of {splitter.expected} bytes came while the session was "
-                f"{self.state.value}; at most {OPENING_PACKET_BYTES_MAX} belong there"
+                f"a packet of {size} bytes came while the session was {self.state.value}; at most "
+                f"{OPENING_PACKET_BYTES_MAX} belong there"
             )
 
     def _is_over(self) -> bool:
