@@ -41,6 +41,9 @@ from merq.model.message_class import MessageClass
 from merq.model.names import FormatName, PathName, parse_path_name
 from merq.model.queue import OutgoingState, QueueKind, QueueSettings
 
+SWEEP_S: Final = 60
+"""Seconds between two looks for queues of acknowledgments that are not needed any more."""
+
 TIME_MAX: Final = NEVER - 1
 """[MS-MQMQ] 2.2.19.2: SentTime ends in 2106, in seconds since 1970, and the last one means never.
 A clock outside of that stands still at the end that it has passed."""
@@ -53,6 +56,7 @@ class QueueManager:
         self, guid: UUID, name: str, packets: PacketSource, limits: Limits | None = None
     ) -> None:
         self.state = State(guid, name, packets, limits or Limits())
+        self._sweep_at = 0
         self.transactions = Transactions(self.state)
         self.senders = Senders(self.state, self.transactions)
         self.reservations = Reservations(self.state)
@@ -451,6 +455,9 @@ class QueueManager:
         self.stages.sweep()
         if state.sources.are_many and state.is_settled:
             state.forget_sources()
+        if state.is_settled and now >= self._sweep_at:
+            self._sweep_at = now + SWEEP_S
+            self.administration.drop_idle_order_queues()
         if state.unpurged:
             self.administration.purge_unpurged()
         self.departures.unblock()

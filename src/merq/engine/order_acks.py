@@ -15,6 +15,7 @@ from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
 from merq.engine.incoming import Incoming, Origin, SequenceKey
 from merq.engine.packet_names import destination_of
+from merq.engine.queue import Queue
 from merq.engine.queue_changes import put
 from merq.engine.state import State
 from merq.model.message_class import MessageClass
@@ -28,13 +29,13 @@ ORDER_QUEUE_NUMBER: Final = 4
 
 ORDER_ACK_LABEL: Final = "QM Ordering Ack"
 
-SENDERS_PER_NETWORK_MAX: Final = 8
-"""Senders in one network whose acknowledgments wait apart; whoever connects under ever new
-identifiers would make ever new queues."""
+SENDERS_PER_NETWORK_MAX: Final = 64
+"""Senders in one network that may leave acknowledgments waiting; those of others are not kept until
+there are fewer: what is not acknowledged is sent again."""
 
-ORDER_QUEUES_PER_NETWORK_MAX: Final = 64
-"""Outgoing queues for acknowledgments to one network, those that its addresses share included;
-beyond it none are kept for it: what is not acknowledged is sent again."""
+ORDER_QUEUES_PER_NETWORK_MAX: Final = 256
+"""Outgoing queues for acknowledgments to one network, empty ones included, which go after a while:
+whoever connects under ever new identifiers would make ever new queues."""
 
 ORDER_QUEUES_MAX: Final = outgoing.OUTGOING_MAX // 10
 """The same in all: the rest is for applications."""
@@ -149,58 +150,60 @@ def _order_queue_of(
     has_address = address and address not in state.aliases
     if key.is_direct:
         if has_address:
-            return order_queue_at(address), _own_order_queue(state, address, hop.computer)
+            return order_queue_at(address), order_queue_at(address, hop.computer)
         return hop, hop
     sender = PrivateName(computer=UUID(bytes_le=key.source), number=ORDER_QUEUE_NUMBER)
     if key.source == remote or key.source in state.known_managers:
         return sender, sender
-    return sender, _own_order_queue(state, address, hop.computer) if has_address else hop
+    return sender, order_queue_at(address, hop.computer) if has_address else hop
 
 
 def can_be_told(state: State, key: SequenceKey, origin: Origin) -> bool:
     """Whether there is room for an acknowledgment to who sent a message that is rejected."""
     _, name = _order_queue_of(state, key, origin)
     found = state.find_outgoing(str(name))
-    return found is None or found.positions.count < ACKS_WAITING_MAX
-
-
-def _own_order_queue(state: State, address: str, remote: UUID) -> DirectName:
-    """The queue for one sender at an address; beyond a number of them, all share one."""
-    name = order_queue_at(address, remote)
-    shared = order_queue_at(address)
-    known = _order_queues(state, address)
-    if str(name).lower() in known:
-        return name
-    owned = sum(";" in each for each in known)
-    return name if owned < SENDERS_PER_NETWORK_MAX else shared
+    if found is None:
+        return _may_wait(state, name, origin.address)
+    return found.positions.count < ACKS_WAITING_MAX
 
 
 def _may_wait(state: State, name: FormatName, address: str) -> bool:
     """Whether acknowledgments may wait in a queue, which is made if there is none.
 
-    For those whom the settings know there always is one; of one network there are only so many.
+    For those whom the settings know there always is one. In one network only so many may leave
+    theirs waiting; who is connected takes them at once, and its queue is empty.
     """
     if isinstance(name, PrivateName) and name.computer.bytes_le in state.known_managers:
         return True
-    known, text = _order_queues(state, address), str(name).lower()
-    if text in known:
+    network, text = peer_network(address), str(name).lower()
+    known = state.order_queues.setdefault(network, set())
+    if text in known and state.is_destination(text):
         return True
-    if address and len(known) >= ORDER_QUEUES_PER_NETWORK_MAX:
+    known.difference_update([each for each in known if not state.is_destination(each)])
+    waiting = [each for each in known if _has_waiting(state, each)]
+    is_full = len(waiting) >= SENDERS_PER_NETWORK_MAX or len(known) >= ORDER_QUEUES_PER_NETWORK_MAX
+    if address and is_full:
         return False
     if sum(map(len, state.order_queues.values())) >= ORDER_QUEUES_MAX:
         return False
-    state.order_queues.setdefault(peer_network(address), set()).add(text)
+    known.add(text)
     return True
 
 
-def _order_queues(state: State, address: str) -> set[str]:
-    """The outgoing queues in which acknowledgments to a network wait, by their names."""
-    known = state.order_queues.get(peer_network(address))
-    if known is None:
-        return set()
-    if len(known) >= SENDERS_PER_NETWORK_MAX:
-        known.difference_update([each for each in known if not state.is_destination(each)])
-    return known
+def _has_waiting(state: State, name: str) -> bool:
+    queue = state.find_outgoing(name)
+    return queue is not None and queue.positions.count > 0
+
+
+def idle_order_queues(state: State) -> list[Queue]:
+    """Queues of acknowledgments in which nothing waits, nor is about to."""
+    names = [name for known in state.order_queues.values() for name in known]
+    found = [queue for name in names if (queue := state.find_outgoing(name)) is not None]
+    return [
+        queue
+        for queue in found
+        if not queue.positions.count and not queue.staged_bytes and not queue.waiting
+    ]
 
 
 def find_order_queues(state: State) -> None:

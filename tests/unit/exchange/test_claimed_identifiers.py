@@ -7,9 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from kit.exchange import Town
+from kit.exchange import START, Town
 from kit.raw_sessions import RawSession
-from merq.engine.order_acks import SENDERS_PER_NETWORK_MAX
+from merq.engine import order_acks
+from merq.model.message_class import MessageClass
 from merq.wire.view import MessageView
 from unit.exchange.exchange_world import GUIDS, ONE, ORDERED, PLAIN, THREE, TWO, TX, manager, pair
 from unit.exchange.letter_messages import OTHER, incoming, session_ack
@@ -73,12 +74,54 @@ def test_transactions_have_other_identifiers_after_a_restart() -> None:
 
 @pytest.mark.limit("merq.engine.order_acks.SENDERS_PER_NETWORK_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.7.17")
-def test_ever_new_identifiers_at_one_address_do_not_make_ever_new_queues() -> None:
+def test_ever_new_identifiers_at_one_address_do_not_make_ever_new_queues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(order_acks, "SENDERS_PER_NETWORK_MAX", 8)
     receiver = manager(TWO)
     for number in range(60):
         guid = UUID(int=0xE0000 + number)
         session = RawSession.connect(receiver, THREE, guid).establish()
         session.say(incoming("nowhere", b"x", source=guid, number=1, ordinal=number + 1))
         session.hang_up()
-    queues = receiver.host.engine.outgoing_queues()
-    assert len(queues) == SENDERS_PER_NETWORK_MAX + 1
+    assert len(receiver.host.engine.outgoing_queues()) == 8
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.17", "MS-MQQB 3.1.6.9")
+def test_each_of_many_senders_behind_one_address_is_told_through_its_own_session() -> None:
+    receiver = manager(TWO)
+    number = receiver.create("tx", transactional=True)
+    sessions = []
+    for each in range(100):
+        guid = UUID(int=0xE0000 + each)
+        session = RawSession.connect(receiver, THREE, guid).establish()
+        session.say(incoming("tx", b"x", source=guid, number=1, ordinal=each + 1))
+        sessions.append(session)
+    receiver.exchange.tick(1.0)
+    for session in sessions:
+        session.settle(1.0)
+        (told,) = session.messages()
+        assert MessageView(told).message_class == MessageClass.MQMSG_CLASS_ORDER_ACK
+    assert len(receiver.bodies(number)) == 100
+
+
+@pytest.mark.limit("merq.engine.order_acks.ORDER_QUEUES_PER_NETWORK_MAX")
+def test_queues_of_who_was_told_go_after_a_while_and_make_room_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(order_acks, "ORDER_QUEUES_PER_NETWORK_MAX", 5)
+    receiver = manager(TWO)
+    receiver.create("tx", transactional=True)
+    for each in range(20):
+        guid = UUID(int=0xE0000 + each)
+        session = RawSession.connect(receiver, THREE, guid).establish()
+        session.say(incoming("tx", b"x", source=guid, number=1, ordinal=each + 1))
+        receiver.exchange.tick(1.0)
+        session.settle(1.0)
+        (told,) = session.messages()
+        assert MessageView(told).message_class == MessageClass.MQMSG_CLASS_ORDER_ACK, each
+        session.say(session_ack(1), 1.0)
+        session.hang_up(1.0)
+        receiver.host.engine.tick(START + (each + 1) * 100)
+        receiver.turn(1.0)
+    assert len(receiver.host.engine.outgoing_queues()) <= 1
