@@ -1,8 +1,7 @@
 """[MS-MQQB] 3.1.5.6 to 3.1.5.8, 3.1.5.11, 3.1.7.10: messages come from other queue managers.
 
-Everything that came together is one change: what is to be kept is durable, or nothing of it
-happened and it comes again. One such change is under way at a time, so a sequence never goes on
-from what may still fail.
+All that came together is one change: what is to be kept is durable, or nothing of it happened and
+it comes again. One is under way at a time: no sequence goes on from what may still fail.
 """
 
 from __future__ import annotations
@@ -187,7 +186,7 @@ class Arrivals:
         self._dropped = []
         self._state.sequences.ended_before = step.ended
         for arrival in arrivals:
-            course = self._course_under_way()
+            course: Course | None = self._course
             if course is not None and course.takes(arrival.view, arrival.address):
                 count += 1
                 continue
@@ -247,9 +246,6 @@ class Arrivals:
         size = 0 if is_ack else len(view.packet)
         is_express = not view.user_flags & _DELIVERY
         return self.room.shortage(step, arrival.address, size, is_express=is_express)
-
-    def _course_under_way(self) -> Course | None:
-        return self._course
 
     def _end_course(self, change: Change, step: ArriveStep) -> None:
         if self._course is not None:
@@ -370,11 +366,15 @@ class Arrivals:
         """[MS-MQQB] 3.1.5.8.1: whether a message was not here before; it is known from now on."""
         recent, now = self._state.recent, self._state.now
         packet = arrival.view.packet
-        source, identity = packet[16:32], identity_of(packet)
+        network = peer_network(arrival.address)
+        source, identity = packet[16:32], identity_of(packet, network)
         if recent.seen(source, identity, now):
             return False
+        # Of what came before the start it is not known from which network.
+        if recent.seen(source, identity_of(packet), now):
+            return False
         if is_kept:
-            recent.add(source, identity, now, peer_network(arrival.address))
+            recent.add(source, identity, now, network)
         else:
             recent.reject(source, identity)
         step.messages.append((source, identity))

@@ -40,11 +40,12 @@ _LENGTH: Final = struct.Struct("<H")
 _NAME_AT: Final = 64
 
 
-def identity_of(packet: bytes | memoryview) -> int:
-    """By what a message is known when it comes again: its ordinal, and where it goes.
+def identity_of(packet: bytes | memoryview, network: str = "") -> int:
+    """By what a message is known when it comes again: its ordinal, where it goes, and comes from.
 
     A sender may give copies of one message the same ordinal, and they may well be for queues of the
-    same computer, or pass through it.
+    same computer, or pass through it. And anybody may send in its name, from another network: that
+    is no reason to drop what it sends itself.
     """
     ordinal, flags = _ORDINAL.unpack_from(packet, 56)
     size = 20
@@ -55,7 +56,7 @@ def identity_of(packet: bytes | memoryview) -> int:
     elif flags >> 10 & 7 == PUBLIC:
         size = 16
     name = bytes(packet[32:48]) + bytes(packet[_NAME_AT : _NAME_AT + size])
-    return int(zlib.crc32(name) << 32 | ordinal)
+    return int(zlib.crc32(name + network.encode("utf-8", "replace")) << 32 | ordinal)
 
 
 class _History(OrderedDict[int, int]):

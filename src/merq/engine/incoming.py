@@ -51,6 +51,7 @@ _REJECTED: Final = 1 << 31
 _NO_SEQUENCE: Final = ((1 << 64) - 1, (1 << 32) - 1)
 """A place behind which there is none."""
 _KEYS_MAX: Final = 4096
+_KEPT_NAME_BYTES: Final = 512  # longer ones are worked out anew: strangers choose how long they are
 _SEQUENCE_1: Final = struct.Struct("<16sQIIH")
 _SEQUENCE: Final = struct.Struct("<16sQIII16sH")
 
@@ -219,12 +220,14 @@ class Sequences:
         """The key for a sender and a name as it lies in the packet."""
         folded = self._names.get((kind, name))
         if folded is None:
-            if len(self._names) >= _KEYS_MAX:
-                self._names.clear()
             folded = name.hex()
             if kind == DIRECT:
                 folded = name.decode("utf-16-le", "surrogatepass").lower()
-            self._names[kind, name] = folded = f"{kind}:{folded}"
+            folded = f"{kind}:{folded}"
+            if len(name) <= _KEPT_NAME_BYTES:
+                if len(self._names) >= _KEYS_MAX:
+                    self._names.clear()
+                self._names[kind, name] = folded
         return SequenceKey(source, folded)
 
     def find(self, key: SequenceKey) -> Incoming | None:

@@ -12,7 +12,7 @@ from uuid import UUID
 from merq.engine import outgoing
 from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
-from merq.engine.order_acks import finally_told
+from merq.engine.order_acks import ACKS_WAITING_MAX, finally_told, is_for_others, may_wait
 from merq.engine.packet_names import destination_of, name_of_admin_queue, name_of_destination
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
@@ -21,9 +21,7 @@ from merq.engine.queue_changes import put, put_packet
 from merq.engine.state import State
 from merq.errors import WireError
 from merq.model.message_class import MessageClass
-from merq.model.names import (
-    parse_path_name,
-)
+from merq.model.names import DirectName, FormatName, parse_path_name
 from merq.model.queue import QueueKind
 from merq.wire.build import Destination, Outline, build_packet, without_time_to_reach
 from merq.wire.queues import DIRECT
@@ -258,6 +256,10 @@ INSECURE: Final = frozenset(
 )
 """[MS-MQQB] 3.1.7.15, 5.1: what tells strangers too much, and is told only if that was chosen."""
 
+ACK_BYTES_WAITING_MAX: Final = 256 << 10
+"""With so many bytes waiting in an outgoing queue, negative acknowledgments go there without the
+bodies of the messages that they are about: whoever sends here chooses how large those are."""
+
 _NOBODY: Final = bytes(16)
 
 
@@ -271,6 +273,9 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         return
     if _is_passing(state, view) and not state.may_call(name):
         return  # of others it was asked when they came, and their packet says so
+    is_foreign = view.packet[16:32] != state.source
+    if is_foreign and not _may_be_kept(state, name):
+        return
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.closing or target.properties.transactional:
         return
@@ -280,7 +285,9 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
         MessageClass.MQMSG_CLASS_ACK_RECEIVE,
     )
-    brings_body = negative and not view.is_encrypted
+    waiting_bytes = target.positions.total_bytes + target.staged_bytes
+    is_much = is_foreign and target.is_outgoing and waiting_bytes > ACK_BYTES_WAITING_MAX
+    brings_body = negative and not view.is_encrypted and not is_much
     packet = _fitting(
         Outline(
             source_queue_manager=state.source,
@@ -330,6 +337,19 @@ def _fitting(outline: Outline) -> bytes:
         except WireError:
             continue
     return build_packet(replace(bare, label="", response_queue=""))
+
+
+def _may_be_kept(state: State, name: FormatName) -> bool:
+    """Whether an acknowledgment to another queue manager may wait: strangers choose where."""
+    if outgoing.local_queue(state, name)[1]:
+        return True
+    host = name.path_name().computer if isinstance(name, DirectName) else ""
+    if not may_wait(state, name, host):
+        return False
+    found = state.find_outgoing(str(name))
+    return (
+        found is None or found.positions.count < ACKS_WAITING_MAX or not is_for_others(state, found)
+    )
 
 
 def asked_by(packet: bytes, source: bytes) -> UUID | None:

@@ -110,7 +110,7 @@ def _tell_sender(
     if key.source == state.source:
         return  # somebody says that this queue manager was the sender
     destination, name = _order_queue_of(state, key, origin)
-    if not _may_wait(state, name, origin.address):
+    if not may_wait(state, name, origin.address):
         return
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.transfer is None:
@@ -163,11 +163,11 @@ def can_be_told(state: State, key: SequenceKey, origin: Origin) -> bool:
     _, name = _order_queue_of(state, key, origin)
     found = state.find_outgoing(str(name))
     if found is None:
-        return _may_wait(state, name, origin.address)
+        return may_wait(state, name, origin.address)
     return found.positions.count < ACKS_WAITING_MAX
 
 
-def _may_wait(state: State, name: FormatName, address: str) -> bool:
+def may_wait(state: State, name: FormatName, address: str) -> bool:
     """Whether acknowledgments may wait in a queue, which is made if there is none.
 
     For those whom the settings know there always is one. In one network only so many may leave
@@ -177,17 +177,23 @@ def _may_wait(state: State, name: FormatName, address: str) -> bool:
         return True
     network, text = peer_network(address), str(name).lower()
     known = state.order_queues.setdefault(network, set())
-    if text in known and state.is_destination(text):
+    if state.is_destination(text):
         return True
     known.difference_update([each for each in known if not state.is_destination(each)])
     waiting = [each for each in known if _has_waiting(state, each)]
     is_full = len(waiting) >= SENDERS_PER_NETWORK_MAX or len(known) >= ORDER_QUEUES_PER_NETWORK_MAX
-    if address and is_full:
+    if is_full:
         return False
     if sum(map(len, state.order_queues.values())) >= ORDER_QUEUES_MAX:
         return False
     known.add(text)
     return True
+
+
+def is_for_others(state: State, queue: Queue) -> bool:
+    """Whether a queue was made for what others' messages caused, and not for an application."""
+    name = queue.properties.path_name.lower()
+    return any(name in known for known in state.order_queues.values())
 
 
 def _has_waiting(state: State, name: str) -> bool:

@@ -198,6 +198,8 @@ class Service:
         how = replace(
             section.exchange_settings(),
             links_max=fitting.links_max,
+            # Nobody may have them all, however few there are.
+            links_per_peer_max=min(section.links_per_peer_max, max(1, fitting.links_max // 2)),
             dialled_links_max=fitting.dialled_links_max,
         )
         reception.exchange = exchange = Exchange(host, how, peers, random.random)

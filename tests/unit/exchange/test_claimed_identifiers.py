@@ -73,7 +73,7 @@ def test_transactions_have_other_identifiers_after_a_restart() -> None:
 
 
 @pytest.mark.limit("merq.engine.order_acks.SENDERS_PER_NETWORK_MAX")
-@pytest.mark.spec("MS-MQQB 3.1.7.17")
+@pytest.mark.spec("MS-MQQB 3.1.7.17", "E144")
 def test_ever_new_identifiers_at_one_address_do_not_make_ever_new_queues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -42,7 +42,7 @@ from merq.protocol.application.batches import (
 from merq.protocol.application.frames import HEADER_SIZE, Frame, Kind, frame
 from merq.protocol.application.greeting import OLDEST_VERSION, VERSION
 from merq.protocol.application.reports import (
-    STATUS_FIELDS_OF_VERSION_2,
+    FIELDS_OF_VERSION_2,
     LinkReport,
     QueueReport,
     Result,
@@ -374,13 +374,20 @@ def encode_result(number: int, result: Result, version: int = VERSION) -> bytes:
             parts += _parts(each)
         return frame(Kind.MESSAGES, number, *parts)
     name, value = _named(result)
-    if isinstance(result, Status) and version == OLDEST_VERSION:
-        value = {
-            each.name: getattr(result, each.name)
-            for each in fields(result)
-            if each.name not in STATUS_FIELDS_OF_VERSION_2
-        }
+    if version == OLDEST_VERSION:
+        value = _for_version_1(value)
     return frame(Kind.TOLD, number, b'{"%s":%s}' % (name, to_json(value)))
+
+
+def _for_version_1(value: Any) -> Any:
+    """A report without what version 1 does not know."""
+    if isinstance(value, list | tuple):
+        return [_for_version_1(each) for each in value]
+    unknown = FIELDS_OF_VERSION_2.get(type(value))
+    if unknown is None:
+        return value
+    known = (each.name for each in fields(value) if each.name not in unknown)
+    return {name: getattr(value, name) for name in known}
 
 
 def failed(number: int, error: MessageQueueError) -> bytes:

@@ -97,17 +97,6 @@ class Status:
     set_aside: int = 0
 
 
-STATUS_FIELDS_OF_VERSION_2: Final = (
-    "quota_bytes",
-    "taken_bytes",
-    "network_bytes",
-    "network_quota_bytes",
-    "network_express_bytes",
-    "throttled_peers",
-)
-"""Who speaks version 1 of the application protocol is not told of these: it refuses the unknown."""
-
-
 # The way to other queue managers.
 
 
@@ -304,3 +293,21 @@ Result: TypeAlias = (
     | None
 )
 """What can come of a request; an error is a value until it reaches whoever asked."""
+
+
+FIELDS_OF_VERSION_2: Final[dict[type, frozenset[str]]] = {
+    Status: frozenset(
+        {
+            "quota_bytes",
+            "taken_bytes",
+            "network_bytes",
+            "network_quota_bytes",
+            "network_express_bytes",
+            "throttled_peers",
+            "set_aside",
+        }
+    ),
+    TransferReport: frozenset({"retry_at"}),
+    SequenceReport: frozenset({"dropped"}),
+}
+"""Who speaks version 1 of the application protocol is not told of these: it refuses the unknown."""
