@@ -123,10 +123,10 @@ WRONG: Final = {
     "another signature": ((WRONG_SIGNATURE,), "no packet starts here"),
     "a packet too long": ((OVERSIZED,), "packet_size"),
     "an unknown packet": ((UNKNOWN_KIND,), "a packet cannot be read"),
-    "a message before a session": ((frame(7),), "a message came while the session was waiting"),
+    "a message before a session": ((frame(7),), "bytes came while the session was waiting"),
     "parameters before a session": ((parameters(),), "ConnectionParameters came while"),
     "an acknowledgment before a session": ((session_ack(),), "a SessionAck came while"),
-    "a message before parameters": ((GREETING, frame(7)), "a message came while"),
+    "a message before parameters": ((GREETING, frame(7)), "bytes came while the session was waiting"),
     "a second greeting": ((GREETING, GREETING), "an EstablishConnection came while"),
     "a greeting in a session": (
         (GREETING, parameters(), GREETING),

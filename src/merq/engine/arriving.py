@@ -65,9 +65,6 @@ NAMES_MAX: Final = 4096
 RESETS_TOLD_MAX: Final = 16
 """Resets of sequences that wait to be told to people."""
 
-NAME_BYTES_REMEMBERED: Final = 512
-"""Longer names are read each time: nobody fills the memory with names of no queue."""
-
 _DELIVERY: Final = 3 << 5
 """[MS-MQMQ] 2.2.19.2: the delivery mode."""
 
@@ -186,7 +183,7 @@ class Arrivals:
         self._dropped = []
         self._state.sequences.ended_before = step.ended
         for arrival in arrivals:
-            course: Course | None = self._course
+            course = self._course_under_way()
             if course is not None and course.takes(arrival.view, arrival.address):
                 count += 1
                 continue
@@ -246,6 +243,9 @@ class Arrivals:
         size = 0 if is_ack else len(view.packet)
         is_express = not view.user_flags & _DELIVERY
         return self.room.shortage(step, arrival.address, size, is_express=is_express)
+
+    def _course_under_way(self) -> Course | None:
+        return self._course  # a call, so that the compiler does not think that it is still None
 
     def _end_course(self, change: Change, step: ArriveStep) -> None:
         if self._course is not None:
@@ -495,7 +495,7 @@ class Arrivals:
         found = self._found.get(data)
         if found is not None and state.queues.get(found.properties.number) is found:
             return found
-        is_short = len(data) <= NAME_BYTES_REMEMBERED
+        is_short = len(data) <= packet_names.NAME_KEPT_MAX
         path = _path_here(data) if is_short else _path_here.__wrapped__(data)
         if path is not None:
             found = state.find(path)
