@@ -126,7 +126,10 @@ WRONG: Final = {
     "a message before a session": ((frame(7),), "bytes came while the session was waiting"),
     "parameters before a session": ((parameters(),), "ConnectionParameters came while"),
     "an acknowledgment before a session": ((session_ack(),), "a SessionAck came while"),
-    "a message before parameters": ((GREETING, frame(7)), "bytes came while the session was waiting"),
+    "a message before parameters": (
+        (GREETING, frame(7)),
+        "bytes came while the session was waiting",
+    ),
     "a second greeting": ((GREETING, GREETING), "an EstablishConnection came while"),
     "a greeting in a session": (
         (GREETING, parameters(), GREETING),
