@@ -208,12 +208,9 @@ def slow_readers(target: Target, chance: Random) -> None:
 
 
 def impostors(target: Target, chance: Random) -> None:
-    """Somebody says that it is the friend, or is at its address, and takes what it is handed.
-
-    Never both: who has both is the friend, as far as anything in clear can tell.
-    """
-    is_named = chance.random() < 0.5
-    source = _somewhere(chance) if is_named else target.friend
+    """Somebody says it is the friend, or is at its address, or both, and takes what it gets."""
+    is_named, is_there = chance.choice(((True, False), (False, True), (True, True)))
+    source = target.friend if is_there else _somewhere(chance)
     guid = target.friend_guid if is_named else None
     with Stranger(target.address, source, guid=guid, patience_s=PATIENCE_S) as stranger:
         stranger.open()
