@@ -49,7 +49,7 @@ def send_and_receive(laptop: Station, office: Station, *bodies: str) -> None:
         if not any(each.path_name.lower().endswith("bookings") for each in there.queues()):
             there.create_queue(BOOKINGS)
         for body in bodies:
-            here.send(office.direct("bookings"), body)
+            here.send(office.direct("bookings"), body, recoverable=True)
         assert received(there, "bookings", len(bodies)) == list(bodies)
 
 

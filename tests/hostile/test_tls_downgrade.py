@@ -13,7 +13,7 @@ import pytest
 
 from acceptance.service_process import wait_until
 from kit.certificates import Authority
-from kit.stations import Station, end_cleanly, outgoing_to, received
+from kit.stations import Station, end_cleanly, outgoing_to, received, wait_until_sent
 from kit.tls_stations import (
     BOOKINGS,
     TLS_PORT,
@@ -64,17 +64,28 @@ def meet(laptop: Station, office: Station) -> None:
         there.create_queue(BOOKINGS)
         here.send(office.direct("bookings"), "first", recoverable=True)
         assert received(there, "bookings", 1) == ["first"]
+        wait_until_sent(here, office.address)
     kept = laptop.data / "tls-hosts"
     wait_until(
         lambda: kept.exists() and office.address in kept.read_text().splitlines(), "it is kept"
     )
 
 
+def wait_for_attempts(laptop: Station, office: Station) -> None:
+    """The laptop tries again and again, its message waits, and it says why."""
+    before = len(laptop.told("no session inside of TLS"))
+    wait_until(lambda: len(laptop.told("no session inside of TLS")) > before + 2, "it tries again")
+    with laptop.connect() as here:
+        assert outgoing_to(here, office.address).report.messages == 1
+        (failure,) = here.status().tls_failures
+        assert f"Expected at port {TLS_PORT}" in failure
+
+
 @pytest.mark.parametrize("how", ["refuses", "resets", "is silent", "drops packets"])
-@pytest.mark.parametrize("restarted", [False, True], ids=["at once", "after a restart"])
 def test_who_was_reached_inside_of_tls_is_never_spoken_to_in_clear(
-    tmp_path: Path, own: Authority, how: str, *, restarted: bool
+    tmp_path: Path, own: Authority, how: str
 ) -> None:
+    """Services that are started six times: it takes some seconds."""
     quick: dict[str, object] = {"exchange.connect_s": 0.3, "exchange.tls_connect_s": 0.1}
     with (
         with_tls(tmp_path / "laptop", own, settings=quick) as laptop,
@@ -82,19 +93,13 @@ def test_who_was_reached_inside_of_tls_is_never_spoken_to_in_clear(
     ):
         meet(laptop, office)
         assert office.stop() == 0
-        if restarted:
+        with attack(how, office.address), Station(tmp_path / "thief", {}, office.address) as thief:
+            with laptop.connect() as here:
+                here.send(office.direct("bookings"), "secret", recoverable=True)
+            wait_for_attempts(laptop, office)
             laptop.kill()
             laptop.start()
-        with attack(how, office.address), Station(tmp_path / "thief", {}, office.address) as thief:
-            with laptop.connect() as here, thief.connect() as there:
-                there.create_queue(BOOKINGS)
-                here.send(office.direct("bookings"), "secret", recoverable=True)
-                wait_until(
-                    lambda: len(laptop.told("no session inside of TLS")) > 2, "it tries again"
-                )
-                assert outgoing_to(here, office.address).report.messages == 1
-                (failure,) = here.status().tls_failures
-                assert f"Expected at port {TLS_PORT}" in failure
+            wait_for_attempts(laptop, office)
             assert not thief.events("session open")
             end_cleanly([thief])
         office.start()

@@ -126,6 +126,8 @@ async def _dial_tls(
     except OSError as wrong:
         if wrong.errno in _NOBODY:
             return _nobody(link, port, str(wrong))
+        if isinstance(wrong, ConnectionError):  # it was there, and was reset at once
+            return _no_handshake(port, str(wrong))
         return DialFailure(ConnectionStatus.SOCKET_CONNECT_FAILURE, str(wrong))
     host = link.host or link.address
     try:
@@ -139,12 +141,17 @@ async def _dial_tls(
         return DialFailure(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, text)
     except (OSError, TimeoutError, ValueError) as wrong:  # ValueError: no name for a certificate
         connected.close()
-        text = (
-            f"{str(wrong) or TOO_LONG}. Expected at port {port}: a Merq that speaks TLS and takes "
-            f"the certificate in exchange.tls_cert. Look into its log. {_REMEDY}"
-        )
-        return DialFailure(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, text)
+        return _no_handshake(port, str(wrong) or TOO_LONG)
     return None
+
+
+def _no_handshake(port: int, found: str) -> DialFailure:
+    """Somebody is at the TLS port, and does not speak TLS with us."""
+    text = (
+        f"{found}. Expected at port {port}: a Merq that speaks TLS and takes the certificate in "
+        f"exchange.tls_cert. Look into its log. {_REMEDY}"
+    )
+    return DialFailure(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, text)
 
 
 def _nobody(link: Link, port: int, found: str) -> DialFailure:

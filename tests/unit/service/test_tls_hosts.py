@@ -111,7 +111,8 @@ def test_of_a_file_that_is_too_long_the_first_part_counts(
 ) -> None:
     keep(tmp_path, HOSTS)
     with lowered({(MODULE, "FILE_BYTES_MAX"): 95}):
-        assert loaded(tmp_path) == HOSTS[:1]
+        found = loaded(tmp_path)
+    assert (HOSTS[0] in found, HOSTS[-1] in found) == (True, False)
     assert "damaged" in caplog.text
 
 
