@@ -85,7 +85,7 @@ def wait_for_attempts(laptop: Station, office: Station) -> None:
 def test_who_was_reached_inside_of_tls_is_never_spoken_to_in_clear(
     tmp_path: Path, own: Authority, how: str
 ) -> None:
-    """Services that are started six times: it takes some seconds."""
+    """Not after a restart either, with a damaged file. Five starts take some seconds."""
     quick: dict[str, object] = {"exchange.connect_s": 0.3, "exchange.tls_connect_s": 0.1}
     with (
         with_tls(tmp_path / "laptop", own, settings=quick) as laptop,
@@ -98,7 +98,10 @@ def test_who_was_reached_inside_of_tls_is_never_spoken_to_in_clear(
                 here.send(office.direct("bookings"), "secret", recoverable=True)
             wait_for_attempts(laptop, office)
             laptop.kill()
+            with (laptop.data / "tls-hosts").open("ab") as kept:
+                kept.write(b"\x00 damaged, too")
             laptop.start()
+            assert len(laptop.events("the file of hosts that have TLS is damaged")) == 1
             wait_for_attempts(laptop, office)
             assert not thief.events("session open")
             end_cleanly([thief])

@@ -31,7 +31,7 @@ RETRY_S: Final = 60.0
 
 _HEAD: Final = "# Written by the service: hosts that are not spoken to in clear, for they have TLS."
 _SUM: Final = "# sha256 "
-_HOST: Final = re.compile(rf"[^\s#\x00-\x1f\x7f]{{1,{HOST_CHARACTERS_MAX}}}")
+_HOST: Final = re.compile(rf"[^\s#\x00-\x1f\x7f\ud800-\udfff]{{1,{HOST_CHARACTERS_MAX}}}")
 
 
 class TlsHostsFile:
@@ -42,6 +42,7 @@ class TlsHostsFile:
         self._log = log
         self._wanted: tuple[str, ...] | None = None
         self._writing: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     def load(self) -> tuple[str, ...]:
         """The hosts that the file holds; as many as can be read, if it is damaged."""
@@ -94,23 +95,20 @@ class TlsHostsFile:
                     retry_s=RETRY_S,
                     advice="until it can, a restart forgets it. Make room on the disk",
                 )
-                await asyncio.sleep(RETRY_S)
+                if self._closing.is_set():
+                    return
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), RETRY_S)
 
     def _put_back(self, hosts: tuple[str, ...]) -> None:
         if self._wanted is None:  # nothing newer came meanwhile
             self._wanted = hosts
 
     async def close(self) -> None:
-        """Writes what is not written yet, once."""
-        if self._writing is None:
-            return
-        if self._wanted is not None:
-            self._writing.cancel()
-        with suppress(asyncio.CancelledError):
+        """Tries once more to write what is not written yet."""
+        self._closing.set()
+        if self._writing is not None:
             await self._writing
-        if self._wanted is not None:
-            with suppress(OSError):
-                replace_durably(self._path, _content(self._wanted))
 
 
 def _hosts_in(data: bytes) -> Iterator[str]:
