@@ -166,6 +166,18 @@ def test_a_wrong_certificate_is_told_and_nothing_goes_in_clear(
             assert "has expired" in str(told["error"])
 
 
+def test_a_certificate_of_ours_that_is_refused_is_told_and_nothing_goes_in_clear(
+    tmp_path: Path, own: Authority
+) -> None:
+    other = Authority.made(tmp_path / "other")
+    laptop = with_tls(tmp_path / "laptop", own)
+    trusting = {"exchange.tls_ca": other.ca_file}
+    office = with_tls(tmp_path / "office", own, settings=trusting)
+    with running(laptop, office):
+        send_one(laptop, office)
+        wait_for_failure(laptop, office, "UNKNOWN_CA", "takes the certificate in")
+
+
 def test_somebody_at_the_tls_port_who_never_answers_is_told_and_nothing_goes_in_clear(
     tmp_path: Path, own: Authority
 ) -> None:

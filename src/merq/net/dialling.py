@@ -146,12 +146,15 @@ async def _dial_tls(
 
 
 def _no_handshake(port: int, found: str) -> DialFailure:
-    """Somebody is at the TLS port, and does not speak TLS with us."""
-    text = (
+    return DialFailure(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, tls_refusal(port, found))
+
+
+def tls_refusal(port: int | None, found: str) -> str:
+    """What people are told if somebody at the TLS port does not speak TLS with us."""
+    return (
         f"{found}. Expected at port {port}: a Merq that speaks TLS and takes the certificate in "
         f"exchange.tls_cert. Look into its log. {_REMEDY}"
     )
-    return DialFailure(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, text)
 
 
 def _nobody(link: Link, port: int, found: str) -> DialFailure:

@@ -20,7 +20,7 @@ from merq.exchange.lookups import LOOKUPS_MAX, OTHERS_LOOKUPS_MAX
 from merq.exchange.switchboard import Fact
 from merq.model.properties import ConnectionStatus
 from merq.net.accepting import Acceptor
-from merq.net.dialling import DialFailure, LinkingSettings, dial
+from merq.net.dialling import DialFailure, LinkingSettings, dial, tls_refusal
 from merq.net.pinging import Pinger
 from merq.net.securing import Handshakes, Securing
 
@@ -321,7 +321,17 @@ class Linking:
         self._protocols.pop(link, None)
         if not self._protocols and self._last_one is not None and not self._last_one.done():
             self._last_one.set_result(None)
+        if link.is_outgoing and link.is_secure and not (link.was_open or link.closing):
+            # TLS 1.3: that the other side refuses our certificate comes after the handshake.
+            reason = tls_refusal(self.settings.tls_port, reason)
+            self._warn_of_tls(link, reason)
         self._feed(lambda: self.exchange.lost(link, reason, self._loop.time()))
+
+    def _warn_of_tls(self, link: Link, reason: str) -> None:
+        if not self.is_over:
+            self._log.warning(
+                "no session inside of TLS", host=link.host, peer=link.address, reason=reason
+            )
 
     # What the exchange wants.
 
@@ -400,9 +410,7 @@ class Linking:
             self._feed(lambda: exchange.tls_absent(link, text, self._loop.time()))
             return
         if link.is_secure:
-            self._log.warning(
-                "no session inside of TLS", host=link.host, peer=link.address, reason=text
-            )
+            self._warn_of_tls(link, text)
         self._feed(lambda: exchange.dial_failed(link, text, self._loop.time(), failure.status))
 
     async def _look_up(self, host: str) -> None:
