@@ -43,7 +43,7 @@ class Choices:
         """One of these."""
         return items[self.below(len(items))]
 
-    def play(self, steps: Sequence[Callable[[], None]], check: Callable[[], None]) -> None:
+    def play(self, steps: Sequence[Callable[[], object]], check: Callable[[], None]) -> None:
         """Takes one step after the other, and checks what must hold after each."""
         for _ in range(STEPS_MAX):
             if self.is_over:
