@@ -52,7 +52,7 @@ LOWERED: Final[Mapping[tuple[str, str], int]] = {
     ("merq.engine.incoming", "_KEYS_MAX"): 4,
     ("merq.engine.departing", "SEQUENCES_MAX"): 4,
     ("merq.engine.outgoing", "OUTGOING_MAX"): 10,
-    ("merq.engine.order_acks", "SENDERS_PER_NETWORK_MAX"): 3,
+    ("merq.engine.order_queues", "SENDERS_PER_NETWORK_MAX"): 3,
     ("merq.engine.tracing", "PLACES_MAX"): 2,
 }
 """Limits that are low enough to be reached within an input, where they are looked at."""

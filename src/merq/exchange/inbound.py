@@ -7,8 +7,9 @@ from typing import Final
 from uuid import UUID
 
 from merq.engine.arrival_room import Shortage
-from merq.engine.arriving import Arrival, Arrived, Dropped
+from merq.engine.arriving import Arrival, Arrived
 from merq.engine.changes import Answer, Change
+from merq.engine.dropped import Dropped
 from merq.engine.incoming import Incoming
 from merq.engine.order_acks import order_told
 from merq.errors import MessageQueueError
@@ -213,10 +214,9 @@ class Inbound:
             sender=UUID(bytes_le=last.key.source),
             name=last.key.name.partition(":")[2],
             sequence=f"{last.sequence_id:016x}",
-            expected=f"{last.known:016x} or later",
+            expected=last.expected,
             count=self._dropped,
-            reason="their sequence cannot be the next one: if the sender is who it says, and was "
-            "restored or had a wrong clock, `merq queue reset` lets it begin anew",
+            reason=last.advice,
         )
         self._dropped = 0
         self._tell_dropped_at = now + DROPPED_TOLD_S
@@ -325,9 +325,19 @@ class Inbound:
 
     def _tell_senders(self, now: float) -> None:
         change = Change()
-        for incoming in self._due.take(now):
+        due = self._due.take(now)
+        connected = {each for each in due if self._is_connected(each)}
+        # What waits for others may have to give way to those who are connected.
+        for incoming in sorted(due, key=lambda each: each not in connected):
             incoming.told_at = now
             incoming.told_place = incoming.settled
-            order_told(self._engine.state, change, incoming)
+            is_connected = incoming in connected
+            order_told(self._engine.state, change, incoming, is_connected=is_connected)
         if change.steps:
             self._engine.state.submit(change)
+
+    def _is_connected(self, incoming: Incoming) -> bool:
+        """Whether there is a session with the peer that a sequence came from."""
+        address, remote = incoming.origin
+        link = self._board.find_asker(address, UUID(bytes_le=remote), is_secure=False)
+        return link is not None
