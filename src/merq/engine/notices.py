@@ -314,6 +314,15 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         put(state, change, target, MessageView(packet))
 
 
+def lifetimes_in_packets(*seconds: int) -> frozenset[bytes]:
+    """Times to reach a queue as packets have them."""
+    return frozenset(each.to_bytes(4, "little") for each in seconds)
+
+
+ORDER_LIFETIMES: Final = lifetimes_in_packets(ORDER_ACK_LIFETIME_S, FINAL_ACK_LIFETIME_S)
+"""What OrderAcks and FinalAcks that wait have as their time; reports may have the same."""
+
+
 def for_asker(packet: bytes, source: bytes, lifetimes: frozenset[bytes]) -> bytes:
     """A packet as it is transmitted: [MS-MQQB] 3.1.7.15, TimeToReachQueue of acknowledgments.
 
@@ -335,12 +344,6 @@ def _is_ours_about_others(packet: bytes, source: bytes) -> bool:
         return True
     is_order_ack = MessageView(packet).message_class == MessageClass.MQMSG_CLASS_ORDER_ACK
     return is_order_ack and packet[16:32] == source
-
-
-def waiting_lifetimes(administration_s: int) -> frozenset[bytes]:
-    """What acknowledgments that wait have as their time, as their packets have it."""
-    seconds = (administration_s, ORDER_ACK_LIFETIME_S, FINAL_ACK_LIFETIME_S)
-    return frozenset(each.to_bytes(4, "little") for each in seconds)
 
 
 def _fitting(outline: Outline) -> bytes:

@@ -58,7 +58,7 @@ class Outbound:
         self._asked: dict[str, dict[Line, None]] = {}
         self._was_active = True
         lifetime_s = board.settings.acknowledgment_lifetime_s
-        self._lifetimes = notices.waiting_lifetimes(lifetime_s)
+        self._lifetimes = notices.lifetimes_in_packets(lifetime_s)
         self.lookups = Lookups()
 
     # Turns.
@@ -399,12 +399,13 @@ class Outbound:
         # Of messages in order nothing is to be known when the session acknowledges them.
         ordered = Token(queue, 0, is_ordered=True, is_journaled=False)
         is_routed = line.destination != NULL_GUID
+        lifetimes = notices.ORDER_LIFETIMES if line.is_order_queue else self._lifetimes
         advertised = self._board.settings.advertised_host
         host = spelling.reachable_host(advertised, link.local_address)
         for lookup_id, waiting, is_recoverable, is_ordered, is_traced in going:
             packet = waiting
-            if packet[12:16] in self._lifetimes:
-                packet = notices.for_asker(packet, self._state.source, self._lifetimes)
+            if packet[12:16] in lifetimes:
+                packet = notices.for_asker(packet, self._state.source, lifetimes)
             if is_routed and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
             if packet[61] & 0xE0 or packet[62] & 0x87:  # AQ, RQ or MQ
