@@ -28,9 +28,6 @@ class _Ranking:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def count(self, name: str) -> int:
-        return self._counts.get(name, 0)
-
     def change(self, name: str, by: int) -> None:
         """A count is one more or one less."""
         before = self._counts.pop(name, 0)
@@ -77,11 +74,6 @@ class NetworkCounts:
     def __len__(self) -> int:
         """How many all networks have."""
         return self._total
-
-    def count(self, network: str) -> int:
-        """How many a network has."""
-        found = self._networks.get(neighbourhood(network))
-        return 0 if found is None else found.count(network)
 
     def add(self, network: str) -> None:
         """A network has one more."""
