@@ -317,7 +317,7 @@ class Sequences:
         for each in found:
             if each.sequence_id == sequence_id:
                 return each
-            if each.is_from(origin):
+            if each.is_from(origin) and (mine is None or each.sequence_id > mine.sequence_id):
                 mine = each
         if mine is not None:
             if sequence_id > mine.sequence_id and (key, sequence_id) in self._ended:

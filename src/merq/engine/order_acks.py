@@ -176,7 +176,7 @@ def can_be_told(state: State, key: SequenceKey, origin: Origin) -> bool:
     """Whether there is room for an acknowledgment to who sent a message that is rejected."""
     _, name = _order_queue_of(state, key, origin)
     found = state.find_outgoing(str(name))
-    if found is None:
+    if found is None or found.closing:
         return order_queues.has_room(state, name, origin.address)
     return found.positions.count < ACKS_WAITING_MAX
 
