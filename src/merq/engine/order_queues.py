@@ -52,9 +52,9 @@ def may_wait(
     table = state.admin_queues if is_admin_queue else state.order_queues
     text, network = str(name).lower(), peer_network(address)
     if _is_there(state, text):
-        if not is_admin_queue:
+        # One that was to give way, which could not be written, does not count while all are taken.
+        if text in table or (not is_admin_queue and len(table) < ORDER_QUEUES_MAX):
             table.add(text, network)
-        table.use(text)
         return True
     victims = _victims(state, table, network)
     if victims is not None and not (makes_room and _make_room(state, change, table, victims)):
@@ -118,8 +118,8 @@ def _make_room(
 def _first_to_go(state: State, table: NetworkTable[str], names: Iterable[str]) -> str | None:
     """The first of some queues that can go.
 
-    Those of who is connected cannot, of which there are no more than connections; nor those for
-    administration acknowledgments while anything waits in them, for applications send there, too.
+    While anything waits in them, those of who is connected cannot, of which there are no more than
+    connections; nor those for administration acknowledgments, for applications send there, too.
     """
     for name in names:
         queue = state.find_outgoing(name)
