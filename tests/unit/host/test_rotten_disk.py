@@ -122,6 +122,13 @@ def test_whoever_peeks_sees_the_next() -> None:
     rotting.manager.close()
 
 
+def test_whoever_looks_through_the_queue_goes_past_it() -> None:
+    rotting = Rotting()
+    assert rotting.bodies() == [b"a", b"b", b"d", b"e"]
+    assert len(kept(rotting)) == 2
+    rotting.manager.close()
+
+
 def test_who_asks_for_it_alone_is_told_and_it_is_set_aside() -> None:
     rotting = Rotting()
     positions = rotting.driver.engine.state.queues[rotting.queue._number].positions
