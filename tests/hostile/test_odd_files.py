@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -16,6 +17,8 @@ import pytest
 from merq.engine.limits import Limits
 from merq.errors import StoreError, TokenError
 from merq.host.host import BALLAST, RELIEF, Host
+from merq.service.logs import Log
+from merq.service.tls_hosts import TLS_HOSTS_FILE, TlsHostsFile
 from merq.service.tokens import load_tokens
 from merq.store.backup import back_up
 from merq.store.checkpoints import checkpoint_name
@@ -149,6 +152,20 @@ def test_what_has_the_name_of_the_token_file_is_no_token_file(tmp_path: Path, ki
     ODD[kind](tmp_path / "tokens.toml")
     with not_hanging(), pytest.raises(TokenError, match=r"tokens\.toml"):
         load_tokens(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["folder", "symbolic link", "named pipe", "socket"])
+def test_what_has_the_name_of_the_file_of_tls_hosts_does_not_keep_the_service_from_starting(
+    tmp_path: Path, kind: str
+) -> None:
+    ODD[kind](tmp_path / TLS_HOSTS_FILE)
+
+    async def load() -> tuple[str, ...]:
+        return TlsHostsFile(tmp_path, Log()).load()
+
+    with not_hanging():
+        assert asyncio.run(load()) == ()
+    assert not (tmp_path / TLS_HOSTS_FILE).exists()
 
 
 @pytest.mark.parametrize("folder", ["log", "checkpoints", "aside"])
