@@ -25,7 +25,9 @@ from acceptance.exchange_soak_program import TOTAL as ORDERS_TOTAL
 from acceptance.service_process import environment, wait_until
 from hostile import honest_program as honest
 from hostile.attacks import ADDRESSES, ATTACKS
-from kit.stations import Station, new_address
+from kit.stations import ORDER_QUEUES, Station, new_address
+from merq.engine.order_queues import SENDERS_PER_NETWORK_MAX
+from merq.protocol.application.requests import Family
 
 SOAK_PROGRAM: Final = "acceptance.exchange_soak_program"
 HONEST_PROGRAM: Final = "hostile.honest_program"
@@ -50,10 +52,13 @@ SETTINGS: Final = {
 QUEUES_LEFT_MAX: Final = 16
 """A local application may make queues, and one that attacks does."""
 
-OUTGOING_LEFT_MAX: Final = 4 * ADDRESSES
-"""Acknowledgments wait for strangers who have gone, in a few queues for each of their addresses."""
+OUTGOING_LEFT_MAX: Final = (SENDERS_PER_NETWORK_MAX + 4) * ADDRESSES
+"""Acknowledgments wait for strangers who have gone: FinalAcks by whom they are for."""
 
 MESSAGES_LEFT_MAX: Final = 1000 * ADDRESSES
+"""But for FinalAcks: each message in order that a stranger sent and somebody received has one, and
+who is away for long is told when it comes back. They count against the share of its network."""
+
 SESSIONS_LEFT_MAX: Final = 4
 DESCRIPTORS_LEFT_MAX: Final = 16
 
@@ -92,20 +97,26 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What a service takes, at one moment."""
+    """What a service takes, at one moment.
+
+    Attributes:
+        messages: But for those that are owed.
+        owed: FinalAcks and OrderAcks that wait for who they are for.
+    """
 
     rss_bytes: int
     descriptors: int
     queues: int
     outgoing_queues: int
     messages: int
+    owed: int
     sessions: int
 
     def __str__(self) -> str:
         return (
             f"{self.rss_bytes / (1 << 20):5.0f} MiB, {self.descriptors} descriptors, {self.queues} "
-            f"queues, {self.outgoing_queues} outgoing, {self.messages} messages, "
-            f"{self.sessions} sessions"
+            f"queues, {self.outgoing_queues} outgoing, {self.messages} messages, {self.owed} "
+            f"acknowledgments end to end, {self.sessions} sessions"
         )
 
 
@@ -355,12 +366,18 @@ class HostileLoad:
         for station in self._stations:
             with station.connect() as manager:
                 status = manager.status()
+                owed = sum(
+                    each.messages
+                    for each in manager.reports(Family.OUTGOING)
+                    if ORDER_QUEUES[0] in each.properties.path_name
+                )
             found[station.name] = Sizes(
                 rss_bytes=station.rss_bytes,
                 descriptors=station.descriptors,
                 queues=status.queues,
                 outgoing_queues=status.outgoing_queues,
-                messages=status.messages,
+                messages=status.messages - owed,
+                owed=owed,
                 sessions=status.sessions,
             )
         return found
