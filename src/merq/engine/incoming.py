@@ -47,6 +47,13 @@ ENDED_MAX: Final = 100_000
 REJECTS_MAX: Final = 0x7FFFFFFF
 """[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further; the log has a flag above it."""
 
+LEFT_MAX: Final = 4
+"""Peers that a sequence came from before its sender moved that are remembered: acknowledgments that
+wait there follow it."""
+
+FOLLOWED: Final = 1 << 64
+"""Behind every message: nothing is left there that has to follow."""
+
 _REJECTED: Final = 1 << 31
 _NO_SEQUENCE: Final = ((1 << 64) - 1, (1 << 32) - 1)
 """A place behind which there is none."""
@@ -97,6 +104,8 @@ class Incoming:
         origin: Where its messages came from. Acknowledgments of the sequence go nowhere else:
             whoever only claims to be the sender would learn its identifier.
         stale_origin: The same for what is stale.
+        left: Where its messages came from before, and up to which message of the queue for that
+            peer no FinalAck has to follow the sender.
         rejects: [MS-MQQB] 3.1.1.3.1: TxMessageRejectCount, messages that were not accepted since
             the last that was.
         dropped: Messages that were not accepted, and of which their sender was told nothing, since
@@ -117,6 +126,7 @@ class Incoming:
         "is_rejected",
         "key",
         "last_access",
+        "left",
         "number",
         "origin",
         "queue",
@@ -136,6 +146,7 @@ class Incoming:
         self.settled = (0, 0)
         self.stale = (0, 0)
         self.origin = self.stale_origin = origin or Origin("", key.source)
+        self.left: dict[Origin, int] = {}
         self.rejects = 0
         self.dropped = 0
         self.last_access = 0
@@ -154,6 +165,14 @@ class Incoming:
     def is_from(self, origin: Origin) -> bool:
         """Whether a peer can be the one that opened the sequence."""
         return origin == self.origin or not self.origin.address
+
+    def moved_to(self, origin: Origin) -> None:
+        """Its sender proved by the sequence's identifier that it is there now."""
+        self.left.pop(origin, None)
+        self.left[self.origin] = -1
+        if len(self.left) > LEFT_MAX:
+            del self.left[next(iter(self.left))]
+        self.origin = origin
 
     def untold(self) -> int:
         """How many messages of the current sequence its sender was not told of."""
@@ -275,11 +294,13 @@ class Sequences:
     def came(self, incoming: Incoming, origin: Origin, now: int) -> None:
         """Something of a sequence came from there."""
         if not incoming.is_kept:
-            incoming.origin, incoming.last_access = origin, now
+            if origin != incoming.origin:
+                incoming.moved_to(origin)
+            incoming.last_access = now
             return
         if origin != incoming.origin:
             self._leave_network(incoming)
-            incoming.origin = origin
+            incoming.moved_to(origin)
             self._join_network(incoming)
         elif now != incoming.last_access:
             network = self._by_network[peer_network(origin.address)]
@@ -416,7 +437,11 @@ class Sequences:
         if rejected is not None and rejected.sequence_id == sequence_id:
             return rejected.origin
         known = self._ended.get((key, sequence_id))
-        return Origin("", key.source) if known is None else known[1]
+        if known is None:
+            return Origin("", key.source)
+        # Who had it went on with another sequence, and moved with that.
+        moved = (each.origin for each in kept if known[1] in each.left)
+        return next(moved, known[1])
 
     def __len__(self) -> int:
         return self._count

@@ -10,7 +10,8 @@ from merq.exchange.deadlines import Deadlines
 from merq.exchange.dials import DialKind
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, is_order_queue
-from merq.model.names import DirectName, FormatName, parse_format_name
+from merq.model.names import DirectName, FormatName
+from merq.model.outgoing_names import parse_outgoing_name
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 
@@ -63,9 +64,8 @@ class Line:
         kind: What a connection for it is made for.
         failures: How many attempts in a row have failed.
         tried_at: When the last attempt failed; None if none has yet.
-        asker: Its connection was made by somebody of whom nobody knows who it is: acknowledgments
-            of this queue manager's messages alone go through it. None if everything may.
-        needs_dial: Something else is in the queue: this side has to connect.
+        asker: The queue manager whose messages everything in the queue is about; None if it is
+            applications'. It may have that through a connection of its own making, whoever it is.
         awaits_asker: Its host is unknown: it waits for a session of who wants to be told.
         was_held: The queue was on hold when it was looked at last.
     """
@@ -87,7 +87,6 @@ class Line:
         "kind",
         "link",
         "name",
-        "needs_dial",
         "order_queue_of",
         "queue",
         "transfer",
@@ -103,12 +102,11 @@ class Line:
         assert queue.transfer is not None, "only outgoing queues have a way out"
         self.queue = queue
         self.transfer: Transfer = queue.transfer
-        name = parse_format_name(queue.properties.path_name)
-        self.name: FormatName = name  # type: ignore[assignment] # each destination has its own
-        self.is_order_queue = is_order_queue(self.name)
-        self.order_queue_of = NULL_GUID
-        if self.is_order_queue and isinstance(name, DirectName) and name.subqueue:
-            self.order_queue_of = UUID(hex=name.subqueue)
+        name, asker = parse_outgoing_name(queue.properties.path_name)
+        self.name: FormatName = name
+        self.is_order_queue = is_order_queue(name)
+        self.asker: UUID | None = None if self.is_order_queue else asker
+        self.order_queue_of = asker if self.is_order_queue and asker is not None else NULL_GUID
         self.link: Link | None = None
         if self.is_order_queue or not isinstance(name, DirectName):
             index.by_guid[self] = None
@@ -117,8 +115,6 @@ class Line:
         self.is_secure = False
         self.host = ""
         self.asking = ""
-        self.asker: UUID | None = None
-        self.needs_dial = False
         self.awaits_asker = False
         self.kind = DialKind.FRESH
         self.failures = 0
@@ -162,6 +158,11 @@ class Line:
             self._index.deadlines.set(self, resend if retry is None else retry)
         else:
             self._index.deadlines.set(self, min(retry, resend))
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether everything in the queue is about messages of others, which caused it."""
+        return self.is_order_queue or self.asker is not None
 
     @property
     def has_waiting(self) -> bool:

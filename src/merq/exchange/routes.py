@@ -129,6 +129,11 @@ class Peers:
             return False
         return not is_address(peer.host) or plain_host(peer.host) == address
 
+    def is_at(self, guid: UUID, host: str) -> bool:
+        """Whether the settings say that a queue manager is at a host."""
+        peer = self._by_guid.get(guid)
+        return peer is not None and peer.host != "" and plain_host(peer.host) == plain_host(host)
+
     def learned(self, guid: UUID) -> str | None:
         """Where a queue manager is, as far as a session told."""
         return self._learned.get(guid)
