@@ -187,4 +187,4 @@ def test_empty_queues_of_acknowledgments_go() -> None:
     assert queue.positions.count == 0
     town.wait(150.0, step=10.0)
     assert receiver.host.engine.outgoing_queues() == []
-    assert receiver.host.engine.state.order_queues == {}
+    assert len(receiver.host.engine.state.answer_queues) == 0

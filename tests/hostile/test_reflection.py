@@ -121,7 +121,7 @@ def test_an_acknowledgment_that_cannot_be_delivered_does_not_wait_for_ever() -> 
     receiver.exchange.received(session.link, asking(1, told, recoverable=True), 0.0)
     receiver.exchange.lost(session.link, "cut", 0.0)
     town.run()
-    name = rf"DIRECT=TCP:{STRANGER}\private$\told"
+    name = rf"DIRECT=TCP:{STRANGER}\private$\told;{OTHER.hex}"
     assert len(receiver.waiting(name)) == 1
     town.wait(99.0, step=1.0)
     assert len(receiver.waiting(name)) == 1

@@ -13,6 +13,7 @@ from itertools import compress
 from typing import Final
 from uuid import UUID
 
+from merq.engine.answer_queues import AnswerQueues
 from merq.engine.aside_messages import AsideMessages
 from merq.engine.claims import Claim, unpack_point, unpack_range
 from merq.engine.expiry import Expiries
@@ -89,7 +90,7 @@ class Holdings:
         self.secret = b""  # chance for identifiers of sequences
         self.known_places: dict[UUID, UUID] = {}
         self.known_managers: frozenset[bytes] = frozenset()  # those that the settings name
-        self.order_queues: dict[str, set[str]] = {}  # for acknowledgments, by network
+        self.answer_queues = AnswerQueues()
         self.base_priorities: dict[UUID, int] = {}
         self.sends_insecure_nacks = False
         self.sends_reports = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache, partial
-from typing import Final
+from typing import Final, TypeGuard
 from uuid import UUID
 
 from merq.engine import outgoing
@@ -223,22 +223,28 @@ def may_wait(state: State, name: OutgoingName, address: str) -> bool:
     may leave theirs waiting; who is connected takes them at once, and its queue is empty.
     """
     place = name.destination
-    is_hop = isinstance(place, PrivateName) and place.number == ORDER_QUEUE_NUMBER
-    if is_hop and place.computer.bytes_le in state.known_managers:
+    if _is_hop(place) and place.computer.bytes_le in state.known_managers:
         return True
     text = str(name).lower()
     if state.is_destination(text):
         return True
-    network = peer_network(address)
-    known = {each for each in state.order_queues.get(network, ()) if state.is_destination(each)}
-    waiting = [each for each in known if _has_waiting(state, each)]
-    is_full = len(waiting) >= SENDERS_PER_NETWORK_MAX or len(known) >= ORDER_QUEUES_PER_NETWORK_MAX
-    if is_full:
+    network, known = peer_network(address), state.answer_queues
+    for each in known.of(network):
+        if not state.is_destination(each):
+            known.remove(each)
+    others = known.of(network)
+    waiting = [each for each in others if _has_waiting(state, each)]
+    if len(waiting) >= SENDERS_PER_NETWORK_MAX or len(others) >= ORDER_QUEUES_PER_NETWORK_MAX:
         return False
-    if sum(map(len, state.order_queues.values())) >= ORDER_QUEUES_MAX:
+    if len(known) >= ORDER_QUEUES_MAX:
         return False
-    state.order_queues[network] = known | {text}
+    known.add(text, network)
     return True
+
+
+def _is_hop(name: FormatName) -> TypeGuard[PrivateName]:
+    """Whether a name is that of an order queue by its queue manager's identifier."""
+    return isinstance(name, PrivateName) and name.number == ORDER_QUEUE_NUMBER
 
 
 def reach_asker(
@@ -277,11 +283,10 @@ def _has_waiting(state: State, name: str) -> bool:
 
 def idle_order_queues(state: State) -> list[Queue]:
     """Queues of acknowledgments in which nothing waits, nor is about to."""
-    for network, known in list(state.order_queues.items()):
-        state.order_queues[network] = {each for each in known if state.is_destination(each)}
-        if not state.order_queues[network]:
-            del state.order_queues[network]
-    names = [name for known in state.order_queues.values() for name in known]
+    names = state.answer_queues.names()
+    for name in names:
+        if not state.is_destination(name):
+            state.answer_queues.remove(name)
     found = [queue for name in names if (queue := state.find_outgoing(name)) is not None]
     return [
         queue
@@ -296,11 +301,9 @@ def find_order_queues(state: State) -> None:
         if queue.is_outgoing:
             name = parse_outgoing_name(queue.properties.path_name)
             place = name.destination
-            is_hop = isinstance(place, PrivateName) and place.number == ORDER_QUEUE_NUMBER
-            if name.asker is not None or is_hop:
+            if name.asker is not None or _is_hop(place):
                 host = place.host if isinstance(place, DirectName) else ""
-                known = state.order_queues.setdefault(peer_network(host), set())
-                known.add(queue.properties.path_name.lower())
+                state.answer_queues.add(queue.properties.path_name.lower(), peer_network(host))
 
 
 @lru_cache(maxsize=1024)

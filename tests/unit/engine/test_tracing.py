@@ -21,6 +21,7 @@ from unit.engine.foreign_world import (
     REMOTE,
     THERE,
     arrive,
+    asked_for,
     depart,
     foreign,
     leaving,
@@ -55,7 +56,7 @@ def traced(packet: bytes, queue: UUID | None = REPORTS) -> bytes:
 
 
 def reports(world: World, queue: UUID = REPORTS) -> list[MessageView]:
-    return leaving(world).get(f"public={queue}", [])
+    return leaving(world).get(asked_for(f"public={queue}"), [])
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.9", "MS-MQMQ 2.2.20.8")

@@ -51,8 +51,8 @@ def test_messages_of_applications_never_go_to_who_claims_a_name(is_first: bool) 
     town.wait(12.0, step=1.0)
     peer.listen()
     assert b"secret" not in [each.body for each in peer.messages]
-    (queue,) = receiver.host.engine.outgoing_queues()
-    assert b"secret" in receiver.bodies(queue.number)
+    queue = receiver.outgoing(rf"DIRECT={THEIRS}")
+    assert receiver.bodies(queue.number) == [b"secret"]
     assert queue.state is OutgoingState.DISCONNECTED
     town.names["winbox"] = [THREE]
     town.wait(6.0, step=1.0)
