@@ -316,6 +316,7 @@ class Ledger:
         self.watchers: dict[str, Watching] = {}
         self.history_s = 1800
         self.gives_up = False
+        self.answers_wait_s = 0
 
     def letter_in(self, view: MessageView) -> Letter:
         """The letter that a message is, or speaks of."""
@@ -346,6 +347,13 @@ class Ledger:
 
     def has_restarted(self, letter: Letter) -> bool:
         return any(machine.lives != letter.lives[name] for name, machine in self.machines.items())
+
+    def may_lose_answers(self, letter: Letter) -> bool:
+        """Whether by somebody's clock acknowledgments have waited for as long as they may."""
+        return any(
+            machine.wall - letter.walls[name] >= self.answers_wait_s
+            for name, machine in self.machines.items()
+        )
 
     def may_tell_twice(self, letter: Letter) -> bool:
         """Whether a reason may be told by both sides, or again.
