@@ -52,9 +52,12 @@ class Askers:
         """Where the queue manager is that waits for the acknowledgments of a queue.
 
         [MS-MQQB] 3.1.7.15 addresses it by the name of its administration queue; if no name service
-        knows the host of that, its session says where it is. Then the line is for it alone.
+        knows the host of that, its session says where it is. Then the line is for it alone. But a
+        host that the settings have is not the asker's to have, however the name service fares.
         """
         asker = line.asker
+        if self._board.peers.owner_of(line.host) not in (None, asker):
+            return []
         found = None if asker is None else self._board.peers.find(asker)
         if found is None or asker is None or not is_address(found.host):
             return []
