@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -87,8 +88,7 @@ def status(host: Host, hall: Hall) -> Status:
     """How the queue manager is."""
     engine = host.engine
     state, limits = engine.state, engine.state.limits
-    # What is written and not published was not sent yet.
-    queues = [each for each in state.queues.values() if not _is_stage(each)]
+    counts = _Counts(state.queues.values())
     return Status(
         name=state.name,
         guid=state.guid,
@@ -98,17 +98,17 @@ def status(host: Host, hall: Hall) -> Status:
         throttled=state.throttled,
         low_on_disk=state.low_on_disk,
         low_on_memory=state.low_on_memory,
-        queues=sum(_is_private(each) for each in queues),
-        outgoing_queues=sum(each.is_outgoing for each in queues),
-        messages=sum(each.positions.count for each in queues),
-        message_bytes=sum(each.positions.total_bytes for each in queues),
+        queues=counts.queues,
+        outgoing_queues=counts.outgoing_queues,
+        messages=counts.messages,
+        message_bytes=counts.message_bytes,
         express_bytes=state.memory_bytes,
         free_disk_bytes=host.room,
         log_bytes=sum(each.used for each in host.log.segments()),
         transactions=len(state.transactions),
         prepared=len(engine.transactions.prepared()),
         connections=hall.connections,
-        readers=sum(len(each.waiting) for each in queues),
+        readers=counts.readers,
         online=state.connection_active,
         sessions=hall.sessions.open_count,
         quota_bytes=_limited(limits.quota_bytes),
@@ -119,6 +119,23 @@ def status(host: Host, hall: Hall) -> Status:
         throttled_peers=hall.sessions.throttled[:THROTTLED_TOLD_MAX],
         set_aside=host.set_aside_count,
     )
+
+
+class _Counts:
+    """What all queues have together, counted in one go: there may be thousands."""
+
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        self.queues = self.outgoing_queues = self.messages = self.message_bytes = self.readers = 0
+        for queue in queues:
+            kind = queue.properties.kind
+            if kind is QueueKind.STAGE:
+                continue  # what is written and not published was not sent yet
+            if kind is QueueKind.PRIVATE:
+                self.queues += queue.number >= FIRST_PRIVATE_NUMBER
+            self.outgoing_queues += queue.is_outgoing
+            self.messages += queue.positions.count
+            self.message_bytes += queue.positions.total_bytes
+            self.readers += len(queue.waiting)
 
 
 def _limited(quota_bytes: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -236,7 +237,7 @@ class Linking:
         self._feed = feed
         self._log = log
         self._loop = asyncio.get_running_loop()
-        exchange.inbound.clock = self._loop.time
+        exchange.inbound.clock = time.monotonic  # finer than that of some loops
         self._protocols: dict[Link, LinkProtocol] = {}
         self._unread: FairRing[str, LinkProtocol] = FairRing()
         self.paused: dict[LinkProtocol, None] = {}
@@ -332,10 +333,10 @@ class Linking:
 
     def _take_slices(self) -> None:
         """Some bytes of each connection, network by network, until the time is over."""
-        end = self._loop.time() + TURN_S
+        end = time.monotonic() + TURN_S
         while self._unread:
             self._unread.pop().take_slice()
-            if self._loop.time() >= end:
+            if time.monotonic() >= end:
                 break
         if self._unread:
             self._call_turn()
