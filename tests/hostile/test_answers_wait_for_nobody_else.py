@@ -44,7 +44,7 @@ def answers(receiver: Manager) -> list[Queue]:
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.spec("MS-MQQB 3.1.7.15", "MS-MQQB 1.3.5.1")
+@pytest.mark.spec("MS-MQQB 3.1.7.15", "MS-MQQB 1.3.5.1", "E144")
 def test_an_application_that_sends_to_the_same_queue_holds_up_no_acknowledgment(
     *, is_first: bool
 ) -> None:

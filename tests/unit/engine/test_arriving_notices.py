@@ -423,7 +423,7 @@ def test_that_a_message_has_left_its_queue_is_told_to_who_waits_for_it(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.17", "MS-MQQB 3.1.7.2.2")
-@pytest.mark.spec("E63")
+@pytest.mark.spec("MS-MQQB 3.1.7.17#source", "E63")
 def test_a_sender_that_did_not_use_a_direct_name_is_told_by_its_identifier(queues: World) -> None:
     name = PrivateName(computer=GUID, number=queues.find(r".\private$\tx"))
     arrive(queues, foreign(name, transaction=place(1), negative_journaling=True))

@@ -173,6 +173,18 @@ def test_only_so_many_report_queues_are_remembered(world: World, lower: Lower) -
     assert set(world.engine.state.known_places.values()) == {THERE}
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.9#report", "MS-MQQB 3.1.7.1.7#report", "E144")
+def test_only_so_many_reports_wait_for_who_wants_them(world: World, lower: Lower) -> None:
+    lower("merq.engine.order_acks", "ACKS_WAITING_MAX", 3)
+    world.create("q")
+    for ordinal in range(5):
+        arrive(world, traced(foreign("q", ordinal)))
+        world.engine.departures.trace([traced(foreign("q", ordinal))], "10.0.0.7")
+        world.perform()
+    assert len(reports(world)) == 3
+    assert world.messages(world.find(r".\private$\q")), "the messages themselves are taken"
+
+
 @pytest.mark.spec("MS-MQQB 3.1.7.1.7")
 @pytest.mark.spec("MS-MQQB 3.1.7.1.7#report")
 def test_what_is_not_traced_is_not_reported(world: World) -> None:

@@ -61,7 +61,7 @@ def final_acks(session: RawSession, town: Town) -> list[int]:
     ]
 
 
-@pytest.mark.spec("MS-MQQB 3.1.7.2.2", "MS-MQQB 3.1.7.17")
+@pytest.mark.spec("MS-MQQB 3.1.7.2.2", "MS-MQQB 3.1.7.17", "E144")
 def test_what_waits_at_the_old_address_comes_to_the_new_one() -> None:
     town, receiver = receiver_of()
     send_and_go(town, receiver, 3)
