@@ -9,7 +9,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import Manager, Town
 from kit.raw_sessions import RawSession
-from merq.engine import order_acks
+from merq.engine import order_acks, order_queues
 from merq.engine.queue import Queue
 from merq.exchange import Peer
 from unit.exchange.exchange_world import GUIDS, ONE, QUEUE, THREE, TWO, changed, manager
@@ -99,11 +99,11 @@ def test_who_comes_back_has_its_own_acknowledgments(*, is_restarted: bool) -> No
     assert left.properties.path_name.endswith(f";{FIRST.hex}")
 
 
-@pytest.mark.limit("merq.engine.order_acks.SENDERS_PER_NETWORK_MAX")
+@pytest.mark.limit("merq.engine.order_queues.SENDERS_PER_NETWORK_MAX")
 def test_askers_that_do_not_take_theirs_take_nothing_from_other_networks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(order_acks, "SENDERS_PER_NETWORK_MAX", 5)
+    monkeypatch.setattr(order_queues, "SENDERS_PER_NETWORK_MAX", 5)
     town, receiver = receiver_of()
     # They have acknowledgments sent to an address that is known, and is another's.
     RawSession.connect(receiver, ONE, GUIDS[ONE]).establish().hang_up()
@@ -136,11 +136,11 @@ def test_acknowledgments_to_one_asker_wait_up_to_a_limit(monkeypatch: pytest.Mon
     assert len(receiver.bodies(QUEUE)) == 50, "the messages themselves are taken"
 
 
-@pytest.mark.limit("merq.engine.order_acks.ORDER_QUEUES_PER_NETWORK_MAX")
+@pytest.mark.limit("merq.engine.order_queues.ORDER_QUEUES_PER_NETWORK_MAX")
 def test_private_queues_of_somebody_who_is_known_are_counted_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(order_acks, "ORDER_QUEUES_PER_NETWORK_MAX", 20)
+    monkeypatch.setattr(order_queues, "ORDER_QUEUES_PER_NETWORK_MAX", 20)
     peer = Peer(name="one", guid=GUIDS[ONE], host=ONE)
     receiver = manager(TWO, peers=(peer,))
     assert receiver.create("q") == QUEUE
@@ -187,4 +187,4 @@ def test_empty_queues_of_acknowledgments_go() -> None:
     assert queue.positions.count == 0
     town.wait(150.0, step=10.0)
     assert receiver.host.engine.outgoing_queues() == []
-    assert len(receiver.host.engine.state.answer_queues) == 0
+    assert len(receiver.host.engine.state.admin_queues) == 0

@@ -27,6 +27,7 @@ from merq.engine.arrival_room import NO_SHORTAGE, ArrivalRoom, Shortage
 from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.courses import Course, is_plain
 from merq.engine.departing import Departures
+from merq.engine.dropped import Dropped, reason_of
 from merq.engine.filling import Filler
 from merq.engine.history import identity_of
 from merq.engine.incoming import (
@@ -34,11 +35,10 @@ from merq.engine.incoming import (
     SEQUENCE_IDLE_S,
     Incoming,
     Origin,
-    SequenceKey,
-    pack_sequence,
 )
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
+from merq.engine.sequence_records import pack_sequence
 from merq.engine.state import State
 from merq.errors import MessageQueueError, StoreFailed
 from merq.model.message_class import MessageClass
@@ -89,22 +89,6 @@ class Arrival(NamedTuple):
     remote: bytes
 
 
-class Dropped(NamedTuple):
-    """A transactional message that was dropped, and that its sender is told nothing of.
-
-    Attributes:
-        key: Who sent it, and to which name.
-        address: Where it came from.
-        sequence_id: Its sequence.
-        known: The sequence by which it was judged, 0 if none is known.
-    """
-
-    key: SequenceKey
-    address: str
-    sequence_id: int
-    known: int
-
-
 class Arrived(NamedTuple):
     """What became of messages that came together.
 
@@ -114,7 +98,7 @@ class Arrived(NamedTuple):
         ordered: Queues for which an OrderAck came.
         shortage: Why not all were looked at.
         dropped: Messages of which their senders are told nothing, because they are of no sequence
-            that can be the next: who, where from, and the identifier of their sequence.
+            that can be the next.
     """
 
     taken: int
@@ -368,16 +352,16 @@ class Arrivals:
         packet = arrival.view.packet
         network = peer_network(arrival.address)
         source, identity = packet[16:32], identity_of(packet, network)
-        if recent.seen(source, identity, now):
+        if recent.seen(source, identity, now, network):
             return False
         # Of what came before the start it is not known from which network.
-        if recent.seen(source, identity_of(packet), now):
+        if recent.is_from_before(source) and recent.seen(source, identity_of(packet), now):
             return False
         if is_kept:
             recent.add(source, identity, now, network)
         else:
             recent.reject(source, identity)
-        step.messages.append((source, identity))
+        step.messages.append((source, identity, network))
         return True
 
     def _sequence(self, view: MessageView, arrival: Arrival) -> Incoming:
@@ -406,8 +390,10 @@ class Arrivals:
         known = incoming if incoming.is_kept else sequences.find(incoming.key)
         if known is not None:
             known.dropped += 1
-        last = 0 if known is None else known.sequence_id
-        self._dropped.append(Dropped(incoming.key, arrival.address, sequence_id, last))
+        key, last = incoming.key, incoming.sequence_id
+        where = sequences.origin_of(key, last).address
+        reason = reason_of(incoming, sequence_id)
+        self._dropped.append(Dropped(key, arrival.address, sequence_id, last, where, reason))
 
     def _go_on(self, step: ArriveStep, incoming: Incoming, arrival: Arrival) -> None:
         """[MS-MQQB] 3.1.5.8.6: a message is the next of its sequence."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from merq.engine import moving, notices, order_acks, outgoing, queue_changes
+from merq.engine import moving, notices, order_queues, outgoing, queue_changes
 from merq.engine.administration import Administration
 from merq.engine.arriving import Arrivals
 from merq.engine.aside import attempt
@@ -111,10 +111,11 @@ class QueueManager:
         """
         self.state.secret = secret
         self.state.recent.renew(self.state.now)
+        self.state.sequences.sort()
         self.departures.start()
         self.state.forget_sources()
         self.administration.start(new_guid)
-        order_acks.find_order_queues(self.state)
+        order_queues.find_order_queues(self.state)
 
     # Queues.
 

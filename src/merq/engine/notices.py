@@ -11,7 +11,12 @@ from uuid import UUID
 
 from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
-from merq.engine.order_acks import finally_told, reach_asker
+from merq.engine.order_acks import (
+    FINAL_ACK_LIFETIME_S,
+    ORDER_ACK_LIFETIME_S,
+    finally_told,
+    reach_asker,
+)
 from merq.engine.packet_names import destination_of, name_of_admin_queue, name_of_destination
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
@@ -310,7 +315,16 @@ def acknowledge(
         put(state, change, target, MessageView(packet))
 
 
-def for_asker(packet: bytes, source: bytes, lifetime: bytes) -> bytes:
+def lifetimes_in_packets(*seconds: int) -> frozenset[bytes]:
+    """Times to reach a queue as packets have them."""
+    return frozenset(each.to_bytes(4, "little") for each in seconds)
+
+
+ORDER_LIFETIMES: Final = lifetimes_in_packets(ORDER_ACK_LIFETIME_S, FINAL_ACK_LIFETIME_S)
+"""What OrderAcks and FinalAcks that wait have as their time; reports may have the same."""
+
+
+def for_asker(packet: bytes, source: bytes, lifetimes: frozenset[bytes]) -> bytes:
     """A packet as it is transmitted: [MS-MQQB] 3.1.7.15, TimeToReachQueue of acknowledgments.
 
     How long one waits here does not concern the other side, whose clock may show anything.
@@ -318,11 +332,19 @@ def for_asker(packet: bytes, source: bytes, lifetime: bytes) -> bytes:
     Args:
         packet: Any message that leaves.
         source: This queue manager.
-        lifetime: What acknowledgments that wait have as their time, as the packet has it.
+        lifetimes: What acknowledgments that wait have as their time, as the packet has it.
     """
-    if packet[12:16] != lifetime or asked_by(packet, source) is None:
+    if packet[12:16] not in lifetimes or not _is_ours_about_others(packet, source):
         return packet
     return without_time_to_reach(packet)
+
+
+def _is_ours_about_others(packet: bytes, source: bytes) -> bool:
+    """Whether a packet is an acknowledgment of any kind that this queue manager has made."""
+    if asked_by(packet, source) is not None:
+        return True
+    is_order_ack = MessageView(packet).message_class == MessageClass.MQMSG_CLASS_ORDER_ACK
+    return is_order_ack and packet[16:32] == source
 
 
 def _fitting(outline: Outline) -> bytes:

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from merq.engine import records
 from merq.engine.claims import unpack_point
-from merq.engine.incoming import unpack_sequence
 from merq.engine.positions import AVAILABLE
+from merq.engine.sequence_records import unpack_sequence
 from merq.engine.state import State
 from merq.engine.transfer import unpack_transfer
 from merq.engine.work import Sending, Transaction, unpack_transaction

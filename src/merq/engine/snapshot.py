@@ -36,10 +36,10 @@ from merq.engine import queue_changes, records
 from merq.engine.byte_order import from_little
 from merq.engine.claims import pack_point, pack_range
 from merq.engine.holdings import MEMORY, NUMBERED
-from merq.engine.incoming import pack_sequence, unpack_sequence
 from merq.engine.positions import NEVER, Columns
 from merq.engine.queue import Queue
 from merq.engine.replay import restore_transaction, restore_transfer
+from merq.engine.sequence_records import pack_sequence, unpack_sequence
 from merq.engine.state import State
 from merq.engine.transfer import pack_transfer
 from merq.engine.work import Phase, pack_transaction

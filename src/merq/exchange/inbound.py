@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from merq.engine.arrival_room import Shortage
-from merq.engine.arriving import Arrival, Arrived, Dropped
+from merq.engine.arriving import Arrival, Arrived
 from merq.engine.changes import Answer, Change
+from merq.engine.dropped import Dropped
 from merq.engine.incoming import FOLLOWED, Incoming
 from merq.engine.order_acks import FOLLOWED_MAX, follow, order_told
 from merq.errors import MessageQueueError
@@ -285,10 +286,9 @@ class Inbound:
             sender=UUID(bytes_le=last.key.source),
             name=last.key.name.partition(":")[2],
             sequence=f"{last.sequence_id:016x}",
-            expected=f"{last.known:016x} or later",
+            expected=last.expected,
             count=self._dropped,
-            reason="their sequence cannot be the next one: if the sender is who it says, and was "
-            "restored or had a wrong clock, `merq queue reset` lets it begin anew",
+            reason=last.advice,
         )
         self._dropped = 0
         self._tell_dropped_at = now + DROPPED_TOLD_S
@@ -410,10 +410,12 @@ class Inbound:
         until = self.clock() + TELLING_S
         self._is_telling = False
         while some := self._due.take(now, TOLD_AT_ONCE):
-            for incoming in some:
+            connected = {each for each in some if self._is_connected(each)}
+            # What waits for others may have to give way to those who are connected.
+            for incoming in sorted(some, key=lambda each: each not in connected):
                 incoming.told_at = now
                 incoming.told_place = incoming.settled
-                order_told(state, change, incoming)
+                order_told(state, change, incoming, is_connected=incoming in connected)
                 if incoming.left:
                     most -= follow(state, change, incoming, most)
                     if any(place != FOLLOWED for place in incoming.left.values()):
@@ -423,3 +425,9 @@ class Inbound:
                 break
         if change.steps:
             self._engine.state.submit(change)
+
+    def _is_connected(self, incoming: Incoming) -> bool:
+        """Whether there is a session with the peer that a sequence came from."""
+        address, remote = incoming.origin
+        link = self._board.find_asker(address, UUID(bytes_le=remote), is_secure=False)
+        return link is not None

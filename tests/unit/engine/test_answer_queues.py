@@ -6,7 +6,6 @@ from uuid import UUID
 
 import pytest
 
-from merq.engine.answer_queues import AnswerQueues
 from merq.errors import MessageQueueError, NameSyntaxError
 from merq.model.names import parse_format_name
 from merq.model.outgoing_names import OutgoingName, parse_outgoing_name
@@ -48,17 +47,6 @@ def test_the_name_of_an_outgoing_queue_says_where_to_and_who_asked(
 def test_what_is_no_name_is_not_read() -> None:
     with pytest.raises(NameSyntaxError):
         parse_outgoing_name(f"told;{ELSEWHERE.hex}")
-
-
-def test_a_queue_is_for_one_network_at_a_time() -> None:
-    known = AnswerQueues()
-    for name, network in (("a", "1"), ("b", "1"), ("a", "2")):
-        known.add(name, network)
-    assert (len(known), sorted(known.names())) == (2, ["a", "b"])
-    assert (tuple(known.of("1")), tuple(known.of("2"))) == (("b",), ("a",))
-    for name in ("a", "b", "c"):
-        known.remove(name)
-    assert (len(known), tuple(known.of("1"))) == (0, ())
 
 
 def asking(ordinal: int) -> bytes:
