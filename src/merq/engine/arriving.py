@@ -34,10 +34,10 @@ from merq.engine.incoming import (
     REJECTS_MAX,
     SEQUENCE_IDLE_S,
     Incoming,
-    Origin,
 )
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
+from merq.engine.sequence_keys import Origin
 from merq.engine.sequence_records import pack_sequence
 from merq.engine.state import State
 from merq.errors import MessageQueueError, StoreFailed

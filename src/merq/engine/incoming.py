@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
+from merq.engine.sequence_keys import Origin, SequenceKey
 from merq.model.network_table import NetworkCounts, NetworkTable
 from merq.model.peer_networks import peer_network
 from merq.wire.queues import DIRECT
@@ -61,30 +62,6 @@ _NO_SEQUENCE: Final = ((1 << 64) - 1, (1 << 32) - 1)
 """A place behind which there is none."""
 _KEYS_MAX: Final = 4096
 _KEPT_NAME_BYTES: Final = 512  # longer ones are worked out anew: strangers choose how long they are
-
-
-class Origin(NamedTuple):
-    """The other end of the session through which the messages of a sequence came.
-
-    Attributes:
-        address: Where it is; empty if an older log does not say.
-        remote: Its GUID.
-    """
-
-    address: str
-    remote: bytes
-
-
-class SequenceKey(NamedTuple):
-    """Who sends, and the name that it sends to, in one spelling."""
-
-    source: bytes
-    name: str
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether the name is a direct one, so that the sender is at the other end itself."""
-        return self.name.startswith(f"{DIRECT}:")
 
 
 class Past(NamedTuple):

@@ -14,11 +14,12 @@ from uuid import UUID
 from merq.engine import order_queues, outgoing
 from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
-from merq.engine.incoming import FOLLOWED, SEQUENCE_IDLE_S, Incoming, Origin, SequenceKey
+from merq.engine.incoming import FOLLOWED, SEQUENCE_IDLE_S, Incoming
 from merq.engine.packet_names import destination_of
 from merq.engine.positions import AVAILABLE, PURGE_PENDING, Place
 from merq.engine.queue import Queue
 from merq.engine.queue_changes import put, take_all
+from merq.engine.sequence_keys import Origin, SequenceKey
 from merq.engine.state import State
 from merq.engine.transfer import LANE_SHIFT, LANES
 from merq.model.message_class import MessageClass

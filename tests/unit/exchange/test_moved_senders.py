@@ -8,6 +8,7 @@ from hostile import stranger_packets as packets
 from kit.exchange import START, Manager, Town
 from kit.raw_sessions import RawSession
 from merq.engine import incoming, order_acks
+from merq.engine.sequence_keys import Origin, SequenceKey
 from merq.exchange import Peer
 from merq.model.message_class import MessageClass
 from merq.wire.view import MessageView
@@ -144,8 +145,8 @@ def test_many_follow_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.limit("merq.engine.incoming.LEFT_MAX")
 def test_of_the_places_where_a_sender_was_the_last_few_are_known() -> None:
-    origins = [incoming.Origin(f"10.0.0.{number}", SENDER.bytes_le) for number in range(10)]
-    sequence = incoming.Incoming(incoming.SequenceKey(SENDER.bytes_le, "7:x"), origins[0])
+    origins = [Origin(f"10.0.0.{number}", SENDER.bytes_le) for number in range(10)]
+    sequence = incoming.Incoming(SequenceKey(SENDER.bytes_le, "7:x"), origins[0])
     for origin in origins[1:]:
         sequence.moved_to(origin)
     assert list(sequence.left) == origins[9 - incoming.LEFT_MAX : 9]
