@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final, NamedTuple
@@ -96,7 +97,8 @@ class Inbound:
         self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
         self._due: Deadlines[Incoming] = Deadlines()
-        self._is_telling = False
+        self._connected_to_tell: deque[Incoming] = deque()
+        self._others_to_tell: deque[Incoming] = deque()
         self._forget_at = 0
         self._dropped = 0
         self._tell_dropped_at = 0.0
@@ -155,6 +157,10 @@ class Inbound:
     def has_more(self) -> bool:
         """Whether messages wait that could be taken at once, or senders to be told."""
         return self._is_telling or self._has_arrivals
+
+    @property
+    def _is_telling(self) -> bool:
+        return bool(self._connected_to_tell or self._others_to_tell)
 
     @property
     def _has_arrivals(self) -> bool:
@@ -408,21 +414,23 @@ class Inbound:
         change = Change()
         state, most = self._engine.state, FOLLOWED_MAX
         until = self.clock() + TELLING_S
-        self._is_telling = False
-        while some := self._due.take(now, TOLD_AT_ONCE):
-            connected = {each for each in some if self._is_connected(each)}
-            # What waits for others may have to give way to those who are connected.
-            for incoming in sorted(some, key=lambda each: each not in connected):
+        for incoming in self._due.take(now):
+            is_connected = self._is_connected(incoming)
+            (self._connected_to_tell if is_connected else self._others_to_tell).append(incoming)
+        told = 0
+        # What waits for others may have to give way to those who are connected.
+        for waiting in (self._connected_to_tell, self._others_to_tell):
+            while waiting and (not told or told % TOLD_AT_ONCE or self.clock() <= until):
+                incoming = waiting.popleft()
                 incoming.told_at = now
                 incoming.told_place = incoming.settled
-                order_told(state, change, incoming, is_connected=incoming in connected)
+                is_connected = waiting is self._connected_to_tell
+                order_told(state, change, incoming, is_connected=is_connected)
                 if incoming.left:
                     most -= follow(state, change, incoming, most)
                     if any(place != FOLLOWED for place in incoming.left.values()):
                         self._due.set(incoming, now + FOLLOWING_S)
-            if len(some) == TOLD_AT_ONCE and self.clock() > until:
-                self._is_telling = True
-                break
+                told += 1
         if change.steps:
             self._engine.state.submit(change)
 

@@ -75,7 +75,6 @@ class Line:
         link: The connection that it uses, open or not.
         guid: Who must be there.
         destination: The queue manager that its messages are for; null if their name says.
-        is_secure: Its messages go inside of TLS only.
         host: What the other side is called.
         is_order_queue: It leads to an order queue: what it carries are acknowledgments end to end.
         order_queue_of: Who must be at the address of an order queue; null if nobody in particular.
@@ -86,6 +85,7 @@ class Line:
         asker: The queue manager whose messages everything in the queue is about; None if it is
             applications'. It may have that through a connection of its own making, whoever it is.
         awaits_asker: Its host is unknown: it waits for a session of who wants to be told.
+        tls_failure: Why its host could not be reached inside of TLS; empty if that is not so.
         awaited: Queue managers a session with which may show its way.
         was_held: The queue was on hold when it was looked at last.
     """
@@ -104,12 +104,12 @@ class Line:
         "guid",
         "host",
         "is_order_queue",
-        "is_secure",
         "kind",
         "link",
         "name",
         "order_queue_of",
         "queue",
+        "tls_failure",
         "transfer",
         "tried_at",
         "was_held",
@@ -137,13 +137,13 @@ class Line:
             index.by_place[self] = None
         self.guid: UUID = NULL_GUID
         self.destination: UUID = NULL_GUID
-        self.is_secure = False
         self.host = ""
         self.asking = ""
         self.awaits_asker = False
         self.kind = DialKind.FRESH
         self.failures = 0
         self.tried_at: float | None = None
+        self.tls_failure = ""
         self.was_held = False
 
     @property

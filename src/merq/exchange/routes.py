@@ -12,6 +12,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 from uuid import UUID
 
+from merq.exchange.settings import TlsMode
 from merq.model.names import DirectName, DirectProtocol, FormatName, PrivateName, PublicName
 from merq.model.network_table import NetworkTable
 from merq.model.peer_networks import peer_network
@@ -36,13 +37,13 @@ class Peer:
 
     Attributes:
         name: What it is called there.
-        guid: Its identifier.
+        guid: Its identifier; null if only its name or address is known.
         host: Its host name or address; empty if it is reached through another.
         via: The name of the one through which it is reached.
         public_queues: Identifiers of its public queues.
         base_priorities: [MS-MQMQ] 2.3.1.6: what its public queues add to their messages' priorities
             on the way to it, if not 0.
-        is_secure: Sessions with it must be inside of TLS.
+        tls: Whether it is spoken to inside of TLS; None if nothing is said about that.
         accepts_inbound: Messages for it may go through a connection that it has made, though nobody
             can connect to it and see that it is there: it is behind NAT or a firewall, say.
     """
@@ -53,7 +54,7 @@ class Peer:
     via: str = ""
     public_queues: tuple[UUID, ...] = ()
     base_priorities: Mapping[UUID, int] = field(default_factory=dict)
-    is_secure: bool = False
+    tls: TlsMode | None = None
     accepts_inbound: bool = False
 
 
@@ -65,13 +66,11 @@ class Route:
         host: A host name or an address.
         guid: Who must be there; null if anybody may.
         destination: The queue manager that the message is for; null if the name does not say.
-        is_secure: The session must be inside of TLS.
     """
 
     host: str
     guid: UUID = NULL_GUID
     destination: UUID = NULL_GUID
-    is_secure: bool = False
 
 
 class Peers:
@@ -81,9 +80,8 @@ class Peers:
         base_priorities: Those of public queues that have one.
     """
 
-    def __init__(self, peers: Iterable[Peer] = (), *, all_secure: bool = False) -> None:
-        self._all_secure = all_secure
-        self._secure_hosts: set[str] = set()
+    def __init__(self, peers: Iterable[Peer] = ()) -> None:
+        self._tls_modes: dict[str, TlsMode] = {}
         self._by_guid: dict[UUID, Peer] = {}
         self._by_name: dict[str, Peer] = {}
         self._places: dict[UUID, UUID] = {}
@@ -93,12 +91,14 @@ class Peers:
         self._owners: dict[str, UUID] = {}
         self.base_priorities: dict[UUID, int] = {}
         for peer in peers:
-            self._by_guid[peer.guid] = peer
+            if peer.guid != NULL_GUID:
+                self._by_guid[peer.guid] = peer
             self._by_name[peer.name.lower()] = peer
             for host in {peer.name.lower(), plain_host(peer.host)} - {""}:
                 self._owners[host] = peer.guid
-            if peer.is_secure:
-                self._secure_hosts |= {peer.host.lower(), peer.name.lower()}
+            if peer.tls is not None:
+                for host in {plain_host(peer.host), plain_host(peer.name)} - {""}:
+                    self._tls_modes[host] = peer.tls
             for queue in peer.public_queues:
                 self._places[queue] = peer.guid
             self.base_priorities.update(peer.base_priorities)
@@ -121,11 +121,11 @@ class Peers:
                 break
             peer = self._by_name.get(peer.via.lower())
         if peer is not None and peer.host:
-            return Route(peer.host, peer.guid, guid, self.is_secure(peer.host))
+            return Route(peer.host, peer.guid, guid)
         address = self._learned.get(guid)
         if address is None:
             return None
-        return Route(address, guid, guid, self.is_secure(address))
+        return Route(address, guid, guid)
 
     def has_host(self, host: str) -> bool:
         """Whether the settings have a queue manager of this name or at this address."""
@@ -170,18 +170,14 @@ class Peers:
             self._heard.add(guid, peer_network(address))
         self._learned[guid] = address
 
+    def tls_mode(self, host: str) -> TlsMode | None:
+        """Whether a host or an address is spoken to inside of TLS, if the settings say so."""
+        return self._tls_modes.get(plain_host(host))
+
     def _forget(self, guid: UUID) -> None:
         del self._learned[guid]
         self._heard.discard(guid)
         self._dialled.pop(guid, None)
-
-    def is_secure(self, host: str) -> bool:
-        """Whether sessions with a host or an address must be inside of TLS."""
-        return self._all_secure or host.lower() in self._secure_hosts
-
-    def learn_secure(self, address: str) -> None:
-        """With this address nothing is said in clear any more."""
-        self._secure_hosts.add(address)
 
 
 def is_order_queue(name: FormatName) -> bool:
@@ -204,7 +200,7 @@ def is_ours(name: FormatName) -> bool:
 def route(name: FormatName, peers: Peers, places: dict[UUID, UUID]) -> Route | None:
     """[MS-MQQB] 3.1.7.4: where to connect for a name, or None if that is not known."""
     if isinstance(name, DirectName):
-        return Route(name.host, is_secure=peers.is_secure(name.host))
+        return Route(name.host)
     if isinstance(name, PrivateName):
         return peers.find(name.computer)
     if isinstance(name, PublicName):

@@ -35,6 +35,10 @@ THROTTLED_TOLD_MAX: Final = 100
 """Addresses that found no room and are told of."""
 
 
+TLS_FAILURES_TOLD_MAX: Final = 20
+"""Queue managers with which TLS fails and that are told of."""
+
+
 class Sessions(Protocol):
     """Who has the sessions with other queue managers."""
 
@@ -45,6 +49,10 @@ class Sessions(Protocol):
     @property
     def throttled(self) -> tuple[str, ...]:
         """Addresses from which nothing is read, because their messages found no room."""
+
+    @property
+    def tls_failures(self) -> tuple[str, ...]:
+        """Whom messages wait for because TLS fails, and why: a sentence each."""
 
     def reports(self) -> list[LinkReport]:
         """All connections, and what each is for."""
@@ -61,6 +69,11 @@ class NoSessions:
     @property
     def throttled(self) -> tuple[str, ...]:
         """Nobody is."""
+        return ()
+
+    @property
+    def tls_failures(self) -> tuple[str, ...]:
+        """There are none."""
         return ()
 
     def reports(self) -> list[LinkReport]:
@@ -117,6 +130,7 @@ def status(host: Host, hall: Hall) -> Status:
         network_quota_bytes=_limited(limits.network_quota_bytes) if limits.is_shared else 0,
         network_express_bytes=state.network_memory.total_bytes,
         throttled_peers=hall.sessions.throttled[:THROTTLED_TOLD_MAX],
+        tls_failures=hall.sessions.tls_failures[:TLS_FAILURES_TOLD_MAX],
         set_aside=host.set_aside_count,
     )
 

@@ -31,8 +31,9 @@ from merq.service.keeping import Keeper
 from merq.service.listening import Listeners, TokenPorter
 from merq.service.logs import Log
 from merq.service.reception import Reception, ReceptionLimits
-from merq.service.settings import ServiceSettings
+from merq.service.settings import ServiceSettings, TlsSettings
 from merq.service.tls import server_context, warn_of_ending
+from merq.service.tls_hosts import TlsHostsFile
 from merq.service.tokens import Tokens
 from merq.store.disk import FileDisk
 from merq.store.recovery import Identity
@@ -72,6 +73,7 @@ class Service:
         self._keeper: Keeper | None = None
         self._listeners: Listeners | None = None
         self._linking: Linking | None = None
+        self._tls_hosts: TlsHostsFile | None = None
 
     def stop(self) -> None:
         """Ends the service, cleanly."""
@@ -193,6 +195,7 @@ class Service:
         section = settings.exchange
         sockets = section.linking_settings(settings.address)
         peers = section.known_peers()
+        self._look_at_certificates()
         if section.offline:
             host.engine.take_offline()
         how = replace(
@@ -203,7 +206,9 @@ class Service:
             dialled_links_max=fitting.dialled_links_max,
         )
         reception.exchange = exchange = Exchange(host, how, peers, random.random)
-        linking = Linking(exchange, sockets, listeners.feed, self._log)
+        self._tls_hosts = remembered = TlsHostsFile(settings.data, self._log)
+        exchange.tls.remember(remembered.load())
+        linking = Linking(exchange, sockets, listeners.feed, self._log, remembered.keep)
         listeners.flushes.append(linking.flush)
         return linking
 
@@ -262,6 +267,15 @@ class Service:
                 warn_of_ending(self._settings.tls, now=datetime.now(UTC), log=self._log)
             except CertificateError as wrong:
                 self._log.error("the certificate cannot be used any more", error=wrong)
+            self._look_at_certificates()
+
+    def _look_at_certificates(self) -> None:
+        """Tells if other queue managers will not take this one's certificate, or soon not."""
+        cert = self._settings.exchange.tls_cert
+        try:
+            warn_of_ending(TlsSettings(cert=cert), now=datetime.now(UTC), log=self._log)
+        except CertificateError as wrong:
+            self._log.error("other queue managers refuse the certificate", error=wrong)
 
     async def _shut(self) -> None:
         """[MS-MQDMPR] 3.1.4.2: ends everything that there is.
@@ -270,6 +284,7 @@ class Service:
         """
         listeners, self._listeners = self._listeners, None
         linking, self._linking = self._linking, None
+        tls_hosts, self._tls_hosts = self._tls_hosts, None
         keeper, self._keeper = self._keeper, None
         host, self._host = self._host, None
         disk, self._disk = self._disk, None
@@ -279,6 +294,8 @@ class Service:
             if linking is not None:
                 linking.stop_accepting()
                 await linking.close()
+            if tls_hosts is not None:
+                await tls_hosts.close()
             if keeper is not None:
                 try:
                     await keeper.close()
