@@ -29,7 +29,7 @@ def from_stranger(number: int, ordinal: int, **fields: object) -> bytes:
 
 
 @pytest.mark.limit("merq.engine.notices.FOREIGN_DEAD_LETTER_BYTES_MAX")
-@pytest.mark.spec("MS-MQQB 3.1.5.8.8", "E131")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.8", "MS-MQQB 3.1.5.8.8#JN", "E131")
 @pytest.mark.parametrize("fate", ["over quota", "late", "expired", "purged"])
 def test_copies_of_strangers_messages_have_a_limit(fate: str) -> None:
     world = World()

@@ -102,6 +102,7 @@ def test_with_the_right_guid_claimed_they_would_have_to_guess_the_sequence(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("knows", ["the sequence", "another sequence"])
 @pytest.mark.spec("MS-MQQB 3.1.5.6", "MS-MQQB 3.1.5.7", "E138")
+@pytest.mark.spec("MS-MQQB 3.1.5.7#own-session")
 def test_what_was_never_transmitted_is_not_ended(kind: str, knows: str) -> None:
     town, sender, _ = pair()
     sender.commit(ORDERED, b"first", **BOTH)
@@ -124,7 +125,7 @@ def test_what_was_never_transmitted_is_not_ended(kind: str, knows: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["received", "rejected"])
-@pytest.mark.spec("MS-MQQB 3.1.5.7", "E138")
+@pytest.mark.spec("MS-MQQB 3.1.5.7", "MS-MQQB 3.1.5.7#MessageID", "E138")
 def test_what_is_not_transactional_is_not_ended_by_a_final_ack(kind: str) -> None:
     town, sender, _ = pair()
     sender.commit(ORDERED, b"a", **BOTH)

@@ -114,16 +114,22 @@ def test_what_goes_to_queues_that_do_not_exist_leaves_nothing(
 
 
 @pytest.mark.limit("merq.engine.order_acks.ACKS_WAITING_MAX")
+@pytest.mark.parametrize("queue", ["nowhere", "plain", "full"])
 @pytest.mark.spec("MS-MQQB 3.1.5.8.8", "E137")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2#bad-queue", "MS-MQQB 3.1.5.8.2#not-transactional-queue")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.8#queue-quota")
 def test_a_stranger_that_takes_no_acknowledgments_is_refused_at_some_point(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, queue: str
 ) -> None:
     monkeypatch.setattr(order_acks, "ACKS_WAITING_MAX", 100)
     receiver = manager(TWO)
+    receiver.create("plain")
+    receiver.create("full", transactional=True, quota=0)
+    name = rf"TCP:{TWO}\private$\{queue}"
     session = RawSession.connect(receiver, THREE, STRANGER).establish()
     for guid in invented(101):
         place = packets.Transaction(START << 32, 1, 0)
-        session.say(packets.message(guid, 1, NOWHERE, transaction=place))
+        session.say(packets.message(guid, 1, name, transaction=place))
     assert "100 acknowledgments wait" in session.link.closing
     assert tables(receiver).waiting == 100
 
@@ -200,7 +206,7 @@ def test_identifiers_have_a_limit_in_all(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.limit("merq.engine.order_queues.ORDER_QUEUES_PER_NETWORK_MAX")
 @pytest.mark.parametrize("is_routed", [False, True])
-@pytest.mark.spec("MS-MQQB 3.1.7.17", "E137")
+@pytest.mark.spec("MS-MQQB 3.1.7.17", "MS-MQQB 3.1.7.17#queued", "E137")
 def test_a_network_of_ever_new_addresses_has_only_so_many_queues_of_acknowledgments(
     monkeypatch: pytest.MonkeyPatch, *, is_routed: bool
 ) -> None:

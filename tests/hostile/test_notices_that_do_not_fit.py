@@ -15,9 +15,9 @@ from merq.model.message_class import MessageClass
 from merq.wire.headers import PACKET_SIZE_MAX
 from merq.wire.view import MessageView
 from unit.engine.engine_world import GUID, START, World
-from unit.engine.foreign_world import ADMIN, THERE, arrive, classes, leaving
+from unit.engine.foreign_world import ADMIN, THERE, arrive, asked_for, classes, leaving
 
-ADMIN_QUEUE: Final = f"direct={ADMIN}".lower()
+ADMIN_QUEUE: Final = asked_for(f"direct={ADMIN}").lower()
 LABEL: Final = "a label that is kept"
 NO_QUEUE: Final = 999
 

@@ -18,7 +18,7 @@ OURS = GUIDS[TWO]
 TO_QUEUE = rf"TCP:{TWO}\private$\q"
 
 
-@pytest.mark.spec("MS-MQQB 3.1.5.3.1", "E143")
+@pytest.mark.spec("MS-MQQB 3.1.5.3.1", "MS-MQQB 3.1.5.3.1#CS", "E143")
 def test_a_session_under_our_own_identifier_is_refused_with_an_answer() -> None:
     receiver = manager(TWO)
     session = RawSession.connect(receiver, THREE, OURS)

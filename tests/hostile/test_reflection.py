@@ -36,7 +36,7 @@ def stranger(receiver: Manager, address: str = STRANGER) -> RawSession:
     return RawSession.connect(receiver, address, OTHER).establish()
 
 
-@pytest.mark.spec("MS-MQQB 3.1.7.15", "E140")
+@pytest.mark.spec("MS-MQQB 3.1.7.15", "MS-MQQB 3.1.5.8.10", "E140")
 def test_a_thousand_addresses_that_a_stranger_names_are_not_called() -> None:
     town = Town()
     receiver = receiver_of(town)
@@ -110,7 +110,7 @@ def test_where_our_applications_send_may_be_told_but_not_with_peer_alone() -> No
         assert len(sender.messages(0x10)) == expected
 
 
-@pytest.mark.spec("MS-MQQB 3.1.7.15")
+@pytest.mark.spec("MS-MQQB 3.1.7.15", "MS-MQQB 3.1.7.15#attributes", "E140")
 def test_an_acknowledgment_that_cannot_be_delivered_does_not_wait_for_ever() -> None:
     town = Town()
     receiver = receiver_of(town, acknowledgment_lifetime_s=100)
@@ -121,7 +121,7 @@ def test_an_acknowledgment_that_cannot_be_delivered_does_not_wait_for_ever() -> 
     receiver.exchange.received(session.link, asking(1, told, recoverable=True), 0.0)
     receiver.exchange.lost(session.link, "cut", 0.0)
     town.run()
-    name = rf"DIRECT=TCP:{STRANGER}\private$\told"
+    name = rf"DIRECT=TCP:{STRANGER}\private$\told;{OTHER.hex}"
     assert len(receiver.waiting(name)) == 1
     town.wait(99.0, step=1.0)
     assert len(receiver.waiting(name)) == 1
@@ -153,6 +153,23 @@ def test_a_computer_with_two_addresses_is_told_at_either_once_it_has_used_both()
     session.say(asking(1, r"TCP:10.9.9.10\private$\told"))
     town.run()
     assert town.dialled == ["10.9.9.10"]
+
+
+@pytest.mark.spec("MS-MQQB 3.1.7.2.1", "MS-MQQB 3.1.7.2.1#wanted", "E140")
+def test_that_a_message_was_received_is_told_to_no_address_that_is_not_known() -> None:
+    town = Town()
+    receiver = receiver_of(town)
+    session = stranger(receiver)
+    told = rf"TCP:{VICTIM}\private$\told", rf"TCP:{STRANGER}\private$\told"
+    for ordinal, admin in enumerate(told):
+        session.say(asking(ordinal, admin, asked=packets.PR, recoverable=True))
+    session.messages()
+    for _ in told:
+        receiver.receive(QUEUE)
+    town.run()
+    session.settle()
+    assert len(session.messages()) == 1, "of the one whose sender is to be told"
+    assert town.dialled == []
 
 
 @pytest.mark.limit("merq.engine.packet_names.NAME_KEPT_MAX")

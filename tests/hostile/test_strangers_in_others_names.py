@@ -22,7 +22,7 @@ def receiver_with_a_queue() -> Manager:
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-@pytest.mark.spec("MS-MQQB 3.1.5.8.1", "E151")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.1", "MS-MQQB 3.1.5.8.1#match", "E151")
 def test_what_came_in_a_senders_name_is_no_reason_to_drop_what_it_sends(*, is_late: bool) -> None:
     receiver = receiver_with_a_queue()
     source = GUIDS[ONE].bytes_le
@@ -60,7 +60,7 @@ def test_ever_new_administration_queues_at_one_address_make_only_so_many_queues(
 
 
 @pytest.mark.limit("merq.engine.notices.ACK_BYTES_WAITING_MAX")
-@pytest.mark.spec("MS-MQQB 3.1.7.15")
+@pytest.mark.spec("MS-MQQB 3.1.7.15", "MS-MQQB 3.1.7.15#Body", "E165")
 def test_bodies_that_come_back_with_negative_acknowledgments_do_not_fill_the_quota() -> None:
     receiver = receiver_with_a_queue()
     session = RawSession.connect(receiver, THREE, OTHER).establish()

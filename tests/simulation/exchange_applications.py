@@ -12,7 +12,6 @@ from merq.wire.build import Outline, build_packet
 from merq.wire.headers import DEBUG_QUEUE_PUBLIC, DebugFields, DebugFlags, DebugHeader
 from merq.wire.view import MessageView
 from simulation.exchange_ledger import (
-    ADMIN,
     DEAD,
     PASSING,
     Fate,
@@ -68,14 +67,14 @@ class Applications(WatchedManagers):
         )
         self.ledger.letters[self.tags] = letter
         unit.letters.append(letter)
-        admin = chance.choice(list(self.ledger.machines.values()))
+        admin = chance.choice(list(self.ledger.machines))
         outline = Outline(
             destination=name if isinstance(name, PrivateName) else str(name)[len("DIRECT=") :],
             body=bytes(chance.choice((0, 10, 200, 700))),
             label=str(self.tags),
             priority=chance.choice((3, 3, 0, 7)),
             recoverable=kind is not Kind.EXPRESS,
-            admin_queue=f"TCP:{admin.addresses[0]}{ADMIN[1:]}" if letter.asked else "",
+            admin_queue=self.admin_queue(machine.name, target, admin) if letter.asked else "",
             acknowledgments=letter.asked,
             positive_journaling=letter.positive,
             negative_journaling=letter.negative,

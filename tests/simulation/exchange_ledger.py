@@ -316,6 +316,7 @@ class Ledger:
         self.watchers: dict[str, Watching] = {}
         self.history_s = 1800
         self.gives_up = False
+        self.answers_wait_s = 0
 
     def letter_in(self, view: MessageView) -> Letter:
         """The letter that a message is, or speaks of."""
@@ -329,13 +330,13 @@ class Ledger:
         """Whether nobody can know that a message was here before.
 
         Express ones are not remembered beyond a restart, and identifiers of recoverable ones for
-        half an hour.
+        half an hour; what came from another address is no reason to drop a message (E151).
         """
         if letter.kind is Kind.TRANSACTIONAL:
             return False
         if letter.kind is Kind.EXPRESS and self.has_restarted(letter):
             return True
-        return self.is_forgotten(letter)
+        return self.is_forgotten(letter) or self.has_two_addresses(letter.sender)
 
     def is_forgotten(self, letter: Letter) -> bool:
         """Whether half an hour of somebody's being up has passed by his clock."""
@@ -344,14 +345,28 @@ class Ledger:
             for name, machine in self.machines.items()
         )
 
+    def has_two_addresses(self, name: str) -> bool:
+        """Whether a computer may be called at one address and connect from another."""
+        return len(self.machines[name].addresses) > 1
+
     def has_restarted(self, letter: Letter) -> bool:
         return any(machine.lives != letter.lives[name] for name, machine in self.machines.items())
+
+    def may_lose_answers(self, letter: Letter) -> bool:
+        """Whether by somebody's clock acknowledgments have waited for as long as they may."""
+        return any(
+            machine.wall - letter.walls[name] >= self.answers_wait_s
+            for name, machine in self.machines.items()
+        )
 
     def may_tell_twice(self, letter: Letter) -> bool:
         """Whether a reason may be told by both sides, or again.
 
-        What was refused is forgotten with a restart, and refused again if it comes again.
+        What was refused is forgotten with a restart, and refused again if it comes again. And
+        acknowledgments are messages themselves, that may repeat.
         """
+        if any(self.has_two_addresses(name) for name in (letter.sender, letter.target) if name):
+            return True
         if self.is_forgotten(letter) or self.may_be_both(letter):
             return True
         return letter.kind is not Kind.TRANSACTIONAL and self.has_restarted(letter)

@@ -6,7 +6,7 @@ What applications do is in `exchange_applications`, what else happens in `exchan
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from merq.engine.changes import Answer
 from merq.engine.limits import Limits
 from merq.engine.queue import Queue
 from merq.errors import MessageQueueError
-from merq.exchange import AcknowledgeTo, ExchangeSettings
+from merq.exchange import ExchangeSettings
 from merq.exchange.routes import Peer
 from merq.host import HostSettings
 from merq.model.delivered import Delivered
@@ -24,7 +24,6 @@ from merq.protocol.binary.settings import WINDOW, SessionSettings
 from merq.store.log import LogSettings
 from merq.testing.managers import SimulatedMachine, SimulatedManagers
 from merq.testing.wires import STILL, Storm
-from merq.wire.headers import INFINITE
 from merq.wire.view import MessageView
 from simulation.exchange_ledger import (
     ADMIN,
@@ -90,16 +89,9 @@ class WatchedManagers:
         count = machine_count or chance.choice((2, 2, 2, 2, 2, 3, 3, 4, 5))
         if self.is_chain:
             count = max(count, 3)
-        # Clocks are put forward by years, and the ledger wants to see every acknowledgment.
-        self.settings = replace(self.settings, acknowledgment_lifetime_s=INFINITE)
+        self.ledger.answers_wait_s = self.settings.acknowledgment_lifetime_s
         for number in range(count):
             self.add(number)
-        machines = self.net.machines.values()
-        if count > 2 or any(len(machine.addresses) > 1 for machine in machines):
-            # The administration queue may be at a third computer, or at an address of its sender
-            # from which that never connected: by default nobody is told there.
-            for machine in machines:
-                machine.settings = replace(machine.settings, acknowledge_to=AcknowledgeTo.ANY)
         self.introduce()
         for machine in self.net.machines.values():
             self.start(machine)
@@ -162,6 +154,29 @@ class WatchedManagers:
                 host = "" if via else self.chance.choice((other.name, *other.addresses))
                 peers.append(Peer(name=other.name, guid=other.guid, host=host, via=via))
             machine.peers = tuple(peers)
+
+    def admin_queue(self, sender: str, target: str, admin: str) -> str:
+        """How an application names an administration queue: so that who has to tell it may.
+
+        By default that is only who sent the message, and computers in the file of peers, by the
+        name or the address that they have there (`exchange.acknowledge_to`).
+        """
+        computer = self.ledger.machines[admin]
+        address = computer.addresses[0]
+        known = [
+            {peer.host for peer in machine.peers if peer.name == admin}
+            for machine in self.net.machines.values()
+            if machine.name != admin
+        ]
+        is_sender = sender == admin and not self.is_chain
+        if is_sender or all(address in hosts for hosts in known) or self.tells_anybody(target):
+            return f"TCP:{address}{ADMIN[1:]}"
+        return f"OS:{admin}{ADMIN[1:]}"
+
+    def tells_anybody(self, target: str) -> bool:
+        """Whether a computer acknowledges to wherever a message wants it."""
+        del target
+        return False
 
     def furnish(self, machine: SimulatedMachine) -> None:
         for path in (ADMIN, DEAD[False], PLAIN, SMALL_QUEUES[False], PASSING[False]):

@@ -206,6 +206,10 @@ class StrictPeerWorld(ExchangeWorld):
         for path in (ADMIN, PLAIN, STRICT, *SMALL_QUEUES.values(), *PASSING.values()):
             self.make_strangers_queue(path)
 
+    def tells_anybody(self, target: str) -> bool:
+        """The stranger does, by the letter; it has no name service either."""
+        return target in self.ledger.strangers
+
     def some_readings(self) -> Readings:
         chance = self.chance
         is_hasty = self.is_short and chance.random() < 0.7
@@ -286,7 +290,9 @@ class StrictPeerWorld(ExchangeWorld):
             order=order,
         )
         self.ledger.letters[letter.tag] = letter
-        admin = direct(f"TCP:{chance.choice(list(computers)).addresses[0]}{ADMIN[1:]}")
+        # It has no name service, and may have to tell of what never left.
+        queues = [self.admin_queue(letter.sender, letter.target, each.name) for each in computers]
+        admin = chance.choice([each for each in queues if each.startswith("TCP:")])
         return UserMessage(
             source=NOBODY,
             destination=direct(name),
@@ -297,7 +303,7 @@ class StrictPeerWorld(ExchangeWorld):
             journal=letter.positive,
             dead_letter=letter.negative,
             asked=letter.asked,
-            admin=admin if letter.asked else NO_NAME,
+            admin=direct(admin) if letter.asked else NO_NAME,
             time_to_reach=reach,
             time_to_receive=receive,
         )

@@ -95,6 +95,7 @@ class Administration:
             # What expired while nobody was here is told of first, and that is on its way already.
             is_empty = not queue.positions.count and not queue.staged_bytes
             if implied and is_empty and queue.number not in wanted:
+                queue.closing = True  # as in `drop_idle_order_queues`
                 change.entries.append(records.drop_queue(queue.number))
                 change.steps.append(DropStep(queue))
         if change.steps:
@@ -104,6 +105,7 @@ class Administration:
         """Queues of acknowledgments to who has taken them all go; they are made again if needed."""
         change = Change()
         for queue in order_queues.idle_order_queues(self._state):
+            queue.closing = True  # what comes before it is gone has to have another
             change.entries.append(records.drop_queue(queue.number))
             change.steps.append(DropStep(queue))
         if change.steps:

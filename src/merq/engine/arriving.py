@@ -34,10 +34,10 @@ from merq.engine.incoming import (
     REJECTS_MAX,
     SEQUENCE_IDLE_S,
     Incoming,
-    Origin,
 )
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
+from merq.engine.sequence_keys import Origin
 from merq.engine.sequence_records import pack_sequence
 from merq.engine.state import State
 from merq.errors import MessageQueueError, StoreFailed
@@ -172,7 +172,7 @@ class Arrivals:
                 count += 1
                 continue
             self._end_course(change, step)
-            is_ack = self._is_ack(arrival.view)
+            is_ack = self.is_ack(arrival.view)
             shortage = self._shortage(step, arrival, is_ack=is_ack)
             if shortage.refusal:
                 break
@@ -238,7 +238,7 @@ class Arrivals:
 
     # Acknowledgments end to end.
 
-    def _is_ack(self, view: MessageView) -> bool:
+    def is_ack(self, view: MessageView) -> bool:
         """[MS-MQQB] 3.1.5.1.1: whether it is an OrderAck or a FinalAck for this queue manager."""
         kind = view.message_class
         if not kind or not self._is_for_us(view):
@@ -330,7 +330,7 @@ class Arrivals:
         )
         self._charge(step, arrival, key >> 32)
         if view.user_flags & notices.TELLING:
-            notices.arrived(state, change, view)
+            notices.arrived(state, change, view, arrival.address)
         if view.traced:
             tracing.report(state, change, view)
         if incoming is not None:
@@ -518,7 +518,7 @@ class Arrivals:
         """A message is not taken; its sender is told as far as it wanted."""
         state = self._state
         if view.acknowledgments & notices.NEGATIVE_ARRIVAL:
-            notices.acknowledge(state, change, view, reason)
+            notices.acknowledge(state, change, view, reason, origin.address)
         order_acks.finally_told(state, change, view, reason, is_rejected=True, origin=origin)
         kept = (
             MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,

@@ -48,7 +48,7 @@ def set_aside(
 
 
 def attempt(
-    state: State, change: Change, packet: bytes, doing: str, act: Callable[[], None]
+    state: State, change: Change, packet: bytes, doing: str, act: Callable[[], object]
 ) -> None:
     """Does something that a message asks for; if that fails, the message is set aside."""
     begun = mark(change)

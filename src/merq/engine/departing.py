@@ -18,7 +18,8 @@ from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.state import State
 from merq.engine.transfer import LANES, Departure, Transfer, Unordered, pack_transfer
 from merq.model.message_class import MessageClass
-from merq.model.names import PrivateName, PublicName, parse_format_name
+from merq.model.names import PrivateName, PublicName
+from merq.model.outgoing_names import parse_outgoing_name
 from merq.wire.build import with_previous
 from merq.wire.view import MessageView, sequence_place
 
@@ -317,7 +318,7 @@ class Departures:
         identifier decides, not the address, for a computer may answer from another of its own.
         Who only claims the identifier would have to guess the sequence, too (`next_places`).
         """
-        if remote in (transfer.remote, self._destination(queue)):
+        if remote == transfer.remote or remote == self._destination(queue):
             return True
         self.ignored_acks += 1
         return False
@@ -326,7 +327,7 @@ class Departures:
         """The queue manager that a queue's name is of, if it says; it may answer past the routers
         that its messages went through.
         """
-        name = parse_format_name(queue.properties.path_name)
+        name = parse_outgoing_name(queue.properties.path_name).destination
         found = None
         if isinstance(name, PrivateName):
             found = name.computer

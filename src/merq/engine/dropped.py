@@ -10,7 +10,8 @@ from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
-from merq.engine.incoming import FUTURE_S, Incoming, SequenceKey
+from merq.engine.incoming import FUTURE_S, Incoming
+from merq.engine.sequence_keys import SequenceKey
 
 
 class DropReason(Enum):

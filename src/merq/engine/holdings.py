@@ -98,6 +98,7 @@ class Holdings:
         self.sends_reports = True
         self.acknowledgment_lifetime_s = INFINITE
         self.may_call: Callable[[FormatName], bool] = lambda _: True  # because of others' messages
+        self.address_of: Callable[[UUID], str] = lambda _: ""  # of another; empty: nobody knows
         self.taken_bytes = 0
         self.memory_bytes = 0
         self.network = NetworkShare()

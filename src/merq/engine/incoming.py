@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
+from merq.engine.sequence_keys import Origin, SequenceKey
 from merq.model.network_table import NetworkCounts, NetworkTable
 from merq.model.peer_networks import peer_network
 from merq.wire.queues import DIRECT
@@ -50,34 +51,17 @@ loses its oldest."""
 REJECTS_MAX: Final = 0x7FFFFFFF
 """[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further; the log has a flag above it."""
 
+LEFT_MAX: Final = 4
+"""Peers that a sequence came from before its sender moved that are remembered: acknowledgments that
+wait there follow it."""
+
+FOLLOWED: Final = 1 << 64
+"""Behind every message: nothing is left there that has to follow."""
+
 _NO_SEQUENCE: Final = ((1 << 64) - 1, (1 << 32) - 1)
 """A place behind which there is none."""
 _KEYS_MAX: Final = 4096
 _KEPT_NAME_BYTES: Final = 512  # longer ones are worked out anew: strangers choose how long they are
-
-
-class Origin(NamedTuple):
-    """The other end of the session through which the messages of a sequence came.
-
-    Attributes:
-        address: Where it is; empty if an older log does not say.
-        remote: Its GUID.
-    """
-
-    address: str
-    remote: bytes
-
-
-class SequenceKey(NamedTuple):
-    """Who sends, and the name that it sends to, in one spelling."""
-
-    source: bytes
-    name: str
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether the name is a direct one, so that the sender is at the other end itself."""
-        return self.name.startswith(f"{DIRECT}:")
 
 
 class Past(NamedTuple):
@@ -112,6 +96,8 @@ class Incoming:
         origin: Where its messages came from. Acknowledgments of the sequence go nowhere else:
             whoever only claims to be the sender would learn its identifier.
         stale_origin: The same for what is stale.
+        left: Where its messages came from before, and up to which message of the queue for that
+            peer no FinalAck has to follow the sender.
         rejects: [MS-MQQB] 3.1.1.3.1: TxMessageRejectCount, messages that were not accepted since
             the last that was.
         dropped: Messages that were not accepted, and of which their sender was told nothing, since
@@ -134,6 +120,7 @@ class Incoming:
         "is_rejected",
         "key",
         "last_access",
+        "left",
         "number",
         "origin",
         "queue",
@@ -154,6 +141,7 @@ class Incoming:
         self.settled = (0, 0)
         self.stale = (0, 0)
         self.origin = self.stale_origin = origin or Origin("", key.source)
+        self.left: dict[Origin, int] = {}
         self.rejects = 0
         self.dropped = 0
         self.last_access = 0
@@ -186,6 +174,14 @@ class Incoming:
     def is_refused(self) -> bool:
         """Whether nothing can follow: its identifier is of a time that is still to come."""
         return (self.sequence_id, self.number) == _NO_SEQUENCE and not self.is_kept
+
+    def moved_to(self, origin: Origin) -> None:
+        """Its sender proved by the sequence's identifier that it is there now."""
+        self.left.pop(origin, None)
+        self.left[self.origin] = -1
+        if len(self.left) > LEFT_MAX:
+            del self.left[next(iter(self.left))]
+        self.origin = origin
 
     def untold(self) -> int:
         """How many messages of the current sequence its sender was not told of."""
@@ -361,11 +357,13 @@ class Sequences:
     def came(self, incoming: Incoming, origin: Origin, now: int) -> None:
         """Something of a sequence came from there."""
         if not incoming.is_kept:
-            incoming.origin, incoming.last_access = origin, now
+            if origin != incoming.origin:
+                incoming.moved_to(origin)
+            incoming.last_access = now
             return
         if origin != incoming.origin:
             self._leave_network(incoming)
-            incoming.origin = origin
+            incoming.moved_to(origin)
             self._join_network(incoming)
         elif now != incoming.last_access:
             network = self._by_network[peer_network(origin.address)]
@@ -512,7 +510,11 @@ class Sequences:
         if rejected is not None and rejected.sequence_id == sequence_id:
             return rejected.origin
         known = self._ended.get((key, sequence_id))
-        return Origin("", key.source) if known is None else known.origin
+        if known is None:
+            return Origin("", key.source)
+        # Who had it went on with another sequence, and moved with that.
+        moved = (each.origin for each in kept if known.origin in each.left)
+        return next(moved, known.origin)
 
     def __len__(self) -> int:
         return len(self._counts)

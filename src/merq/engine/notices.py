@@ -9,16 +9,14 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
-from merq.engine import outgoing
 from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
 from merq.engine.order_acks import (
-    ACKS_WAITING_MAX,
     FINAL_ACK_LIFETIME_S,
     ORDER_ACK_LIFETIME_S,
     finally_told,
+    reach_asker,
 )
-from merq.engine.order_queues import is_for_others, may_wait
 from merq.engine.packet_names import destination_of, name_of_admin_queue, name_of_destination
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
@@ -27,7 +25,7 @@ from merq.engine.queue_changes import put, put_packet
 from merq.engine.state import State
 from merq.errors import WireError
 from merq.model.message_class import MessageClass
-from merq.model.names import DirectName, FormatName, parse_path_name
+from merq.model.names import parse_path_name
 from merq.model.queue import QueueKind
 from merq.wire.build import Destination, Outline, build_packet, without_time_to_reach
 from merq.wire.queues import DIRECT
@@ -66,12 +64,12 @@ _ABOUT_RECEIVING: Final = 0x4000
 """[MS-MQMQ] 2.2.18.1.6: set in the classes of acknowledgments that are not about arrival."""
 
 
-def arrived(state: State, change: Change, view: MessageView) -> None:
-    """[MS-MQQB] 3.1.5.8.10: a message has reached its queue."""
+def arrived(state: State, change: Change, view: MessageView, address: str = "") -> None:
+    """[MS-MQQB] 3.1.5.8.10: a message has reached its queue, from an address if not from here."""
     if view.packet[16:32] == state.source:
         delivered(state, change, view)
     if view.acknowledgments & POSITIVE_ARRIVAL:
-        acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+        acknowledge(state, change, view, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, address)
 
 
 def is_acknowledgment(view: MessageView) -> bool:
@@ -270,8 +268,13 @@ _NOBODY: Final = bytes(16)
 
 
 @never_failing("acknowledging")
-def acknowledge(state: State, change: Change, view: MessageView, reason: int) -> None:
-    """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own."""
+def acknowledge(
+    state: State, change: Change, view: MessageView, reason: int, address: str = ""
+) -> None:
+    """[MS-MQQB] 3.1.7.15: an administration acknowledgment as a message of its own.
+
+    If the message has just come, the `address` is where from.
+    """
     if is_acknowledgment(view):
         return
     name = name_of_admin_queue(view)
@@ -279,10 +282,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         return
     if _is_passing(state, view) and not state.may_call(name):
         return  # of others it was asked when they came, and their packet says so
-    is_foreign = view.packet[16:32] != state.source
-    if is_foreign and not _may_be_kept(state, change, name):
-        return
-    target = outgoing.reach_if_possible(state, change, name)
+    target = reach_asker(state, change, name, view, address)
     if target is None or target.closing or target.properties.transactional:
         return
     if target.properties.kind not in {QueueKind.PRIVATE, QueueKind.OUTGOING}:
@@ -292,6 +292,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         MessageClass.MQMSG_CLASS_ACK_RECEIVE,
     )
     waiting_bytes = target.positions.total_bytes + target.staged_bytes
+    is_foreign = view.packet[16:32] != state.source
     is_much = is_foreign and target.is_outgoing and waiting_bytes > ACK_BYTES_WAITING_MAX
     brings_body = negative and not view.is_encrypted and not is_much
     packet = _fitting(
@@ -360,19 +361,6 @@ def _fitting(outline: Outline) -> bytes:
         except WireError:
             continue
     return build_packet(replace(bare, label="", response_queue=""))
-
-
-def _may_be_kept(state: State, change: Change, name: FormatName) -> bool:
-    """Whether an acknowledgment to another queue manager may wait: strangers choose where."""
-    if outgoing.local_queue(state, name)[1]:
-        return True
-    host = name.path_name().computer if isinstance(name, DirectName) else ""
-    if not may_wait(state, change, name, host, is_admin_queue=True):
-        return False
-    found = state.find_outgoing(str(name))
-    return (
-        found is None or found.positions.count < ACKS_WAITING_MAX or not is_for_others(state, found)
-    )
 
 
 def asked_by(packet: bytes, source: bytes) -> UUID | None:

@@ -14,12 +14,17 @@ from uuid import UUID
 from merq.engine import order_queues, outgoing
 from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
-from merq.engine.incoming import SEQUENCE_IDLE_S, Incoming, Origin, SequenceKey
+from merq.engine.incoming import FOLLOWED, SEQUENCE_IDLE_S, Incoming
 from merq.engine.packet_names import destination_of
-from merq.engine.queue_changes import put
+from merq.engine.positions import AVAILABLE, PURGE_PENDING, Place
+from merq.engine.queue import Queue
+from merq.engine.queue_changes import put, take_all
+from merq.engine.sequence_keys import Origin, SequenceKey
 from merq.engine.state import State
+from merq.engine.transfer import LANE_SHIFT, LANES
 from merq.model.message_class import MessageClass
 from merq.model.names import DirectName, FormatName, PrivateName, parse_direct_name
+from merq.model.outgoing_names import OutgoingName
 from merq.wire.build import Outline, build_packet
 from merq.wire.view import MessageView
 
@@ -33,6 +38,9 @@ ORDER_ACK_LIFETIME_S: Final = 3600
 
 FINAL_ACK_LIFETIME_S: Final = SEQUENCE_IDLE_S
 """How long a FinalAck waits to be sent, which is told once: as long as its sequence is known."""
+
+FOLLOWED_MAX: Final = 1_000
+"""Acknowledgments that are looked at in one turn for those that follow a sender that has moved."""
 
 ACKS_WAITING_MAX: Final = 1_000
 """With so many acknowledgments waiting for a peer it is told no more how far it is, and its session
@@ -109,6 +117,48 @@ def order_told(
     incoming.stale = (0, 0)
 
 
+def follow(state: State, change: Change, incoming: Incoming, most: int) -> int:
+    """FinalAcks that wait for a sender where it was go to where it is now.
+
+    It proved by the identifier of its sequence that it moved; what it is not known to own stays.
+    Gives how many were looked at, at most so many; the rest comes with the next turn.
+    """
+    looked = 0
+    now = _order_queue_of(state, incoming.key, incoming.origin)[1]
+    for origin, done in incoming.left.items():
+        if done == FOLLOWED or looked >= most:
+            continue
+        before = _order_queue_of(state, incoming.key, origin)[1]
+        queue = None if before == now else state.find_outgoing(str(before))
+        start = max(done, (LANES - 1 << LANE_SHIFT) - 1)  # they have the lowest priority
+        rows = [] if queue is None else queue.positions.lane_behind(start, most - looked)
+        if queue is None or not rows:
+            incoming.left[origin] = FOLLOWED
+            continue
+        looked += len(rows)
+        gone = [place for place in rows if _follows(state, change, incoming, place)]
+        for place in gone:
+            queue.positions.set_state(place.lookup_id, PURGE_PENDING)
+        take_all(change, queue, gone)
+        # What is to leave may stay, if the disk fails: then it is looked at again.
+        if not gone and all(place.state == AVAILABLE for place in rows):
+            incoming.left[origin] = rows[-1].lookup_id
+    return looked
+
+
+def _follows(state: State, change: Change, incoming: Incoming, place: Place) -> bool:
+    """Sends a FinalAck to where its sender is now; False if it is not one of that sender's."""
+    packet = state.readable(place) if place.state == AVAILABLE else None
+    view = None if packet is None else MessageView(packet)
+    if view is None or view.body_size != _FINAL_ACK.size or view.message_class == _ORDER_ACK_CLASS:
+        return False
+    sequence_id = _FINAL_ACK.unpack(view.body)[0]
+    origin = incoming.origin
+    if state.sequences.origin_of(incoming.key, sequence_id) != origin:
+        return False
+    return _tell_sender(state, change, incoming.key, origin, view.body, view.message_class)
+
+
 def _tell_sender(
     state: State,
     change: Change,
@@ -118,19 +168,19 @@ def _tell_sender(
     reason: int,
     *,
     makes_room: bool = True,
-) -> None:
-    """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue."""
+) -> bool:
+    """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue; whether it is there."""
     if key.source == state.source:
-        return  # somebody says that this queue manager was the sender
+        return False  # somebody says that this queue manager was the sender
     destination, name = _order_queue_of(state, key, origin)
     if not order_queues.may_wait(state, change, name, origin.address, makes_room=makes_room):
-        return
-    target = outgoing.reach_if_possible(state, change, name)
+        return False
+    target = outgoing.reach_if_possible(state, change, *name)
     if target is None or target.transfer is None:
-        return
+        return False
     is_order_ack = reason == _ORDER_ACK_CLASS
     if is_order_ack and target.positions.count >= ACKS_WAITING_MAX:
-        return  # who sends again is told again
+        return False  # who sends again is told again
     packet = build_packet(
         Outline(
             source_queue_manager=state.source,
@@ -146,11 +196,12 @@ def _tell_sender(
         )
     )
     put(state, change, target, MessageView(packet))
+    return True
 
 
 def _order_queue_of(
     state: State, key: SequenceKey, origin: Origin
-) -> tuple[FormatName, FormatName]:
+) -> tuple[FormatName, OutgoingName]:
     """[MS-MQQB] 3.1.7.17: the order queue of a sender, and the outgoing queue that leads there.
 
     Acknowledgments go back through the session that the messages came through. With a direct name
@@ -161,15 +212,15 @@ def _order_queue_of(
     address, remote = origin
     hop = PrivateName(computer=UUID(bytes_le=remote), number=ORDER_QUEUE_NUMBER)
     # Who is on this computer, or where nobody knows, is found by its session.
-    has_address = address and address not in state.aliases
+    way = OutgoingName(hop)
+    if address and address not in state.aliases:
+        way = OutgoingName(order_queue_at(address), hop.computer)
     if key.is_direct:
-        if has_address:
-            return order_queue_at(address), order_queue_at(address, hop.computer)
-        return hop, hop
+        return way.destination, way
     sender = PrivateName(computer=UUID(bytes_le=key.source), number=ORDER_QUEUE_NUMBER)
     if key.source == remote or key.source in state.known_managers:
-        return sender, sender
-    return sender, order_queue_at(address, hop.computer) if has_address else hop
+        return sender, OutgoingName(sender)
+    return sender, way
 
 
 def can_be_told(state: State, key: SequenceKey, origin: Origin) -> bool:
@@ -181,11 +232,37 @@ def can_be_told(state: State, key: SequenceKey, origin: Origin) -> bool:
     return found.positions.count < ACKS_WAITING_MAX
 
 
-@lru_cache(maxsize=1024)
-def order_queue_at(address: str, remote: UUID | None = None) -> DirectName:
-    """[MS-MQQB] 2.2.4: the order queue of who is at this address.
+def reach_asker(
+    state: State, change: Change, name: FormatName, view: MessageView, address: str = ""
+) -> Queue | None:
+    """Where something about a message waits that is for another queue; None if it cannot.
 
-    Of a certain queue manager there it is called like a subqueue, in our own lists alone.
+    Of messages of others it waits by who sent them, apart from what applications send there.
+    Whoever sends here chooses the name, so only so much is kept.
+
+    Args:
+        state: The queue manager.
+        change: What is being planned.
+        name: The queue that is told.
+        view: The message.
+        address: Where it came from; empty if that was long ago.
     """
-    part = "" if remote is None else f";{remote.hex}"
-    return parse_direct_name(f"TCP:{address}\\private$\\order_queue${part}")
+    source = view.packet[16:32]
+    if source == state.source or outgoing.local_queue(state, name)[1]:
+        return outgoing.reach_if_possible(state, change, name)
+    asker = UUID(bytes_le=source)
+    host = name.host if isinstance(name, DirectName) else ""
+    way = OutgoingName(name, asker)
+    address = address or state.address_of(asker) or host
+    if not order_queues.may_wait(state, change, way, address, is_admin_queue=True):
+        return None
+    found = state.find_outgoing(str(way))
+    if found is not None and found.positions.count >= ACKS_WAITING_MAX:
+        return None
+    return outgoing.reach_if_possible(state, change, name, asker)
+
+
+@lru_cache(maxsize=1024)
+def order_queue_at(address: str) -> DirectName:
+    """[MS-MQQB] 2.2.4: the order queue of who is at this address."""
+    return parse_direct_name(f"TCP:{address}\\private$\\order_queue$")

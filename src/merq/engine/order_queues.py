@@ -14,11 +14,12 @@ from merq.engine import outgoing, records
 from merq.engine.changes import Change, DropStep
 from merq.engine.queue import Queue
 from merq.engine.state import State
-from merq.model.names import FormatName, PrivateName
+from merq.model.names import DirectName, PrivateName
 from merq.model.network_table import NetworkTable
+from merq.model.outgoing_names import OutgoingName, parse_outgoing_name
 from merq.model.peer_networks import peer_network
 from merq.model.queue import OutgoingState
-from merq.wire.acks import ORDER_QUEUE_PATH
+from merq.wire.acks import ORDER_QUEUE_ID, ORDER_QUEUE_PATH
 
 SENDERS_PER_NETWORK_MAX: Final = 64
 """Senders in one network that may leave acknowledgments waiting; for another one those of the
@@ -37,7 +38,7 @@ _FETCHED: Final = frozenset({OutgoingState.CONNECTED, OutgoingState.DISCONNECTIN
 def may_wait(
     state: State,
     change: Change,
-    name: FormatName,
+    name: OutgoingName,
     address: str,
     *,
     is_admin_queue: bool = False,
@@ -45,15 +46,16 @@ def may_wait(
 ) -> bool:
     """Whether acknowledgments may wait in a queue, which is made with this change if there is none.
 
-    For those whom the settings know there always is one. Others give way for it if it `makes_room`.
+    For those whom the settings know there always is an order queue. Others give way for it if it
+    `makes_room`.
     """
-    if isinstance(name, PrivateName) and name.computer.bytes_le in state.known_managers:
+    if _is_known(state, name):
         return True
     table = state.admin_queues if is_admin_queue else state.order_queues
     text, network = str(name).lower(), peer_network(address)
     if _is_there(state, text):
         # One that was to give way, which could not be written, does not count while all are taken.
-        if text in table or (not is_admin_queue and len(table) < ORDER_QUEUES_MAX):
+        if text in table or len(table) < ORDER_QUEUES_MAX:
             table.add(text, network)
         return True
     victims = _victims(state, table, network)
@@ -63,12 +65,20 @@ def may_wait(
     return True
 
 
-def has_room(state: State, name: FormatName, address: str) -> bool:
+def has_room(state: State, name: OutgoingName, address: str) -> bool:
     """Whether acknowledgments to a sender may wait; nobody gives way yet."""
-    if isinstance(name, PrivateName) and name.computer.bytes_le in state.known_managers:
+    if _is_known(state, name):
         return True
     victims = _victims(state, state.order_queues, peer_network(address))
-    return victims is None or _first_to_go(state, state.order_queues, victims) is not None
+    return victims is None or _first_to_go(state, victims) is not None
+
+
+def _is_known(state: State, name: OutgoingName) -> bool:
+    """Whether a queue leads to the order queue of somebody whom the settings know."""
+    place = name.destination
+    if not isinstance(place, PrivateName) or place.number != ORDER_QUEUE_ID:
+        return False
+    return place.computer.bytes_le in state.known_managers
 
 
 def _victims(state: State, table: NetworkTable[str], network: str) -> Iterable[str] | None:
@@ -83,7 +93,7 @@ def _victims(state: State, table: NetworkTable[str], network: str) -> Iterable[s
         waiting = [each for each in names if _has_waiting(state, each)]
         # If all of them are fetched just now, one more does not matter.
         is_much = len(waiting) >= SENDERS_PER_NETWORK_MAX
-        if is_much and _first_to_go(state, table, waiting) is not None:
+        if is_much and _first_to_go(state, waiting) is not None:
             return waiting
     return table.falling() if len(table) >= ORDER_QUEUES_MAX else None
 
@@ -103,7 +113,7 @@ def _make_room(
     state: State, change: Change, table: NetworkTable[str], names: Iterable[str]
 ) -> bool:
     """Plans that one of these queues goes, with what is in it; False if all have to stay."""
-    name = _first_to_go(state, table, names)
+    name = _first_to_go(state, names)
     if name is None:
         return False
     table.discard(name)
@@ -115,11 +125,11 @@ def _make_room(
     return True
 
 
-def _first_to_go(state: State, table: NetworkTable[str], names: Iterable[str]) -> str | None:
+def _first_to_go(state: State, names: Iterable[str]) -> str | None:
     """The first of some queues that can go.
 
     While anything waits in them, those of who is connected cannot, of which there are no more than
-    connections; nor those for administration acknowledgments, for applications send there, too.
+    connections.
     """
     for name in names:
         queue = state.find_outgoing(name)
@@ -127,7 +137,7 @@ def _first_to_go(state: State, table: NetworkTable[str], names: Iterable[str]) -
             return name  # it has gone, or was never made
         if queue is None:
             continue
-        if _is_idle(queue) or (table is state.order_queues and _is_left_behind(queue)):
+        if _is_idle(queue) or _is_left_behind(queue):
             return name
     return None
 
@@ -148,12 +158,6 @@ def _is_in_use(queue: Queue) -> bool:
     return bool(queue.closing or queue.staged_bytes or queue.waiting or queue.descriptors)
 
 
-def is_for_others(state: State, queue: Queue) -> bool:
-    """Whether a queue was made for what others' messages caused, and not for an application."""
-    name = queue.properties.path_name.lower()
-    return name in state.order_queues or name in state.admin_queues
-
-
 def idle_order_queues(state: State) -> list[Queue]:
     """Queues of acknowledgments in which nothing waits, nor is about to."""
     found = []
@@ -170,7 +174,13 @@ def idle_order_queues(state: State) -> list[Queue]:
 def find_order_queues(state: State) -> None:
     """Which outgoing queues from before the start are for acknowledgments, and to which network."""
     for queue in state.queues.values():
+        if not queue.is_outgoing:
+            continue
         name = queue.properties.path_name.lower()
-        host, found, _ = name.removeprefix("direct=tcp:").partition(ORDER_QUEUE_PATH)
-        if queue.is_outgoing and found:
-            state.order_queues.add(name, peer_network(host))
+        place, asker = parse_outgoing_name(name)
+        is_hop = isinstance(place, PrivateName) and place.number == ORDER_QUEUE_ID
+        if asker is not None or is_hop:
+            host = place.host if isinstance(place, DirectName) else ""
+            is_order_queue = is_hop or ORDER_QUEUE_PATH in name
+            table = state.order_queues if is_order_queue else state.admin_queues
+            table.add(name, peer_network(host))

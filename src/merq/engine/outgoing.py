@@ -24,6 +24,7 @@ from merq.model.names import (
     PrivateName,
     PublicName,
 )
+from merq.model.outgoing_names import OutgoingName
 from merq.model.queue import NULL_GUID, OutgoingState, QueueKind, QueueProperties
 
 FIRST_OUTGOING_NUMBER: Final = 0x20000000
@@ -66,15 +67,28 @@ def local_queue(state: State, name: FormatName) -> tuple[Queue | None, bool]:
             return None, False
 
 
-def reach(state: State, change: Change, name: FormatName) -> Queue | None:
+def reach(
+    state: State, change: Change, name: FormatName, asker: UUID | None = None
+) -> Queue | None:
     """The queue that messages to a name go into; an outgoing one is made with this change.
 
     None: the name is one of this queue manager, and there is no such queue.
+
+    Args:
+        state: The queue manager.
+        change: What is being planned.
+        name: The destination.
+        asker: Whose messages they are about, if they are acknowledgments or reports to another.
     """
     queue, ours = local_queue(state, name)
     if ours:
         return queue
-    destination = str(name)
+    if isinstance(name, DirectName) and name.subqueue is not None:
+        raise MessageQueueError(
+            HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,
+            f"{name} is a subqueue: nothing is sent to those",
+        )
+    destination = str(OutgoingName(name, asker))
     found = state.find_outgoing(destination)
     if found is not None and not found.closing:
         return found
@@ -107,14 +121,16 @@ def _base_priority(state: State, name: FormatName) -> int:
     return state.base_priorities.get(name.queue, 0) if isinstance(name, PublicName) else 0
 
 
-def reach_if_possible(state: State, change: Change, name: FormatName) -> Queue | None:
+def reach_if_possible(
+    state: State, change: Change, name: FormatName, asker: UUID | None = None
+) -> Queue | None:
     """The same for what is discarded where it cannot go, as [MS-MQQB] 3.1.7.15, 3.1.7.17 have it.
 
     None also if messages wait for too many destinations: whoever sends here may name as many queues
     as it likes.
     """
     try:
-        return reach(state, change, name)
+        return reach(state, change, name, asker)
     except MessageQueueError:
         return None
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from merq.engine.incoming import REJECTS_MAX, Incoming, Origin, SequenceKey, Sequences
+from merq.engine.incoming import REJECTS_MAX, Incoming, Sequences
+from merq.engine.sequence_keys import Origin, SequenceKey
 
 _REJECTED: Final = 1 << 31
 _SEQUENCE_1: Final = struct.Struct("<16sQIIH")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from merq.engine import outgoing, packet_names, queue_changes
+from merq.engine import order_acks, outgoing, packet_names, queue_changes
 from merq.engine.aside import never_failing
 from merq.engine.changes import Change
 from merq.engine.state import State
@@ -47,7 +47,7 @@ def report(state: State, change: Change, view: MessageView, next_hop: str = "") 
         if source == state.guid or len(state.known_places) >= PLACES_MAX:
             return
         state.known_places[queue] = source
-    target = found if ours else outgoing.reach_if_possible(state, change, name)
+    target = found if ours else order_acks.reach_asker(state, change, name, view)
     if target is None or target.closing or target.properties.transactional:
         return
     if target.properties.kind not in {QueueKind.PRIVATE, QueueKind.OUTGOING}:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 LANES: Final = 8
-_LANE_SHIFT: Final = 56
+LANE_SHIFT: Final = 56
 
 SEQUENCE_NUMBER_MAX: Final = 0xFFFFFFFF
 
@@ -139,7 +139,7 @@ class Transfer:
     )
 
     def __init__(self) -> None:
-        self.sent_up_to = [(lane << _LANE_SHIFT) - 1 for lane in range(LANES)]
+        self.sent_up_to = [(lane << LANE_SHIFT) - 1 for lane in range(LANES)]
         self.ever_sent = list(self.sent_up_to)
         self.sequence_id = 0
         self.next_number = 1
@@ -167,11 +167,11 @@ class Transfer:
 
     def holds(self, lookup_id: int) -> bool:
         """Whether a message is under way, so that only the other side knows what becomes of it."""
-        return lookup_id <= self.sent_up_to[lookup_id >> _LANE_SHIFT]
+        return lookup_id <= self.sent_up_to[lookup_id >> LANE_SHIFT]
 
     def was_sent(self, lookup_id: int) -> bool:
         """Whether a message was transmitted since the start."""
-        return lookup_id <= self.ever_sent[lookup_id >> _LANE_SHIFT]
+        return lookup_id <= self.ever_sent[lookup_id >> LANE_SHIFT]
 
     def may_have_arrived(self, lookup_id: int) -> bool:
         """Whether a message was transmitted since the start, be it long ago.
@@ -199,12 +199,12 @@ class Transfer:
     @property
     def is_under_way(self) -> bool:
         """Whether anything was sent since the last rewind."""
-        return any(sent != (lane << _LANE_SHIFT) - 1 for lane, sent in enumerate(self.sent_up_to))
+        return any(sent != (lane << LANE_SHIFT) - 1 for lane, sent in enumerate(self.sent_up_to))
 
     def rewind(self) -> None:
         """[MS-MQQB] 3.1.3.2, 3.1.6.5: what was not acknowledged is to be sent again, in order."""
         for lane in range(LANES):
-            self.sent_up_to[lane] = (lane << _LANE_SHIFT) - 1
+            self.sent_up_to[lane] = (lane << LANE_SHIFT) - 1
         done = min(self.ordered_up_to, min(self.strays, default=self.ordered_up_to + 1) - 1)
         self.sent_up_to[-1] = max(self.sent_up_to[-1], done)
         self.previous = (0, 0)
@@ -212,7 +212,7 @@ class Transfer:
 
     def passed(self, lookup_id: int) -> None:
         """A message is on its way."""
-        lane = lookup_id >> _LANE_SHIFT
+        lane = lookup_id >> LANE_SHIFT
         self.sent_up_to[lane] = lookup_id
         self.ever_sent[lane] = max(self.ever_sent[lane], lookup_id)
         if self.missing == (lookup_id, MISSING_ROUNDS):

@@ -58,6 +58,7 @@ class Exchange:
         engine.state.known_managers = self._board.peers.known
         engine.state.acknowledgment_lifetime_s = self.settings.acknowledgment_lifetime_s
         engine.state.may_call = self._acquaintances.knows
+        engine.state.address_of = lambda guid: self._board.peers.learned(guid) or ""
         engine.state.recent.size = self.settings.history_size
         engine.state.recent.lifetime_s = self.settings.history_s
         # [MS-MQQB] 3.1.4.1: what waits from before is sent.
@@ -91,7 +92,7 @@ class Exchange:
 
     @property
     def throttled(self) -> tuple[str, ...]:
-        """Addresses that are not read because their messages found no room."""
+        """Addresses from which no messages are taken because there is no room for them."""
         return self.inbound.throttled
 
     @property
@@ -262,8 +263,7 @@ class Exchange:
             # While memory is tight, everybody has one packet at a time under way.
             if self._board.held.is_tight and session.has_unhandled:
                 return True
-        # What we have connected is read: acknowledgments make room.
-        return not link.is_outgoing and self.inbound.is_throttled(link.address)
+        return self.inbound.is_throttled(link)
 
     def counted(self, link: Link, now: float) -> None:
         """The driver has read or written: a link has more under way, or less."""

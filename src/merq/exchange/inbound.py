@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from merq.engine.arrival_room import Shortage
 from merq.engine.arriving import Arrival, Arrived
 from merq.engine.changes import Answer, Change
 from merq.engine.dropped import Dropped
-from merq.engine.incoming import Incoming
-from merq.engine.order_acks import order_told
+from merq.engine.incoming import FOLLOWED, Incoming
+from merq.engine.order_acks import FOLLOWED_MAX, follow, order_told
 from merq.errors import MessageQueueError
 from merq.exchange.acquaintances import Acquaintances
 from merq.exchange.deadlines import Deadlines
@@ -43,14 +43,34 @@ TELLING_S: Final = 0.001
 TOLD_AT_ONCE: Final = 16
 """Senders that are told before the time is looked at."""
 
+FOLLOWING_S: Final = 0.5
+"""Seconds until it is looked again for acknowledgments that have to follow a sender."""
+
 DROPPED_TOLD_S: Final = 60.0
 """Seconds between two lines about messages that were dropped."""
 
 THROTTLED_MAX: Final = 10_000
 """Addresses that are known to have found no room; beyond it the first of them is read again."""
 
+THROTTLED_BYTES_MAX: Final = 64 << 10
+"""Bytes of messages that wait in one session of such an address, and the packet that goes beyond:
+then nothing more is read from it. Until then acknowledgments are found between them."""
+
 REQUEST: Final = 1 << 63
 """The engine knows our requests by this bit."""
+
+
+class _Batch(NamedTuple):
+    """Messages that came together through a connection.
+
+    Attributes:
+        is_whole: Its session is told when they are taken care of. Otherwise they are
+            acknowledgments that were taken from between messages that wait.
+    """
+
+    link: Link
+    views: list[MessageView]
+    is_whole: bool = True
 
 
 class Inbound:
@@ -71,7 +91,8 @@ class Inbound:
         self._outbound = outbound
         self._acquaintances = acquaintances
         self._engine = board.host.engine
-        self._inbox: FairRing[str, tuple[Link, list[MessageView]]] = FairRing()
+        self._inbox: FairRing[str, _Batch] = FairRing()
+        self._waiting: dict[Link, list[_Batch]] = {}
         self._request = 0
         self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
@@ -91,19 +112,46 @@ class Inbound:
 
     @property
     def throttled(self) -> tuple[str, ...]:
-        """Addresses whose messages found no room: nothing is read from there until there is."""
+        """Addresses whose messages found no room: none are taken from there until there is."""
         return tuple(self._throttled)
 
-    def is_throttled(self, address: str) -> bool:
-        """Whether nothing should be read that comes from an address."""
-        return address in self._throttled
+    def is_throttled(self, link: Link) -> bool:
+        """Whether nothing should be read from a connection until there is room for its messages.
+
+        A session that is open is read as long as little waits in it: its acknowledgments are about
+        our messages, need no room and make some.
+        """
+        if link.address not in self._throttled:
+            return False
+        session = link.session
+        if session is None or not session.is_open:
+            return not link.is_outgoing
+        return session.unhandled_bytes > THROTTLED_BYTES_MAX
 
     def came(self, link: Link) -> None:
         """Messages came through a connection."""
         assert link.session is not None, "it has received something"
         views = link.session.take_arrived()
         if views:
-            self._inbox.add(link.network, (link, views))
+            self._inbox.add(link.network, _Batch(link, views))
+
+    def _ready(self, batch: _Batch) -> _Batch | None:
+        """What of a batch can be taken now.
+
+        Messages from where none are taken for now wait; acknowledgments between them do not. A
+        session is told of everything in order, so what comes behind them is not done before them.
+        """
+        link, views, is_whole = batch
+        is_waiting = link in self._waiting
+        if not is_whole or not (is_waiting or link.address in self._throttled):
+            return batch
+        is_ack = self._engine.arrivals.is_ack
+        messages = [view for view in views if not is_ack(view)]
+        if not messages and not is_waiting:
+            return batch
+        self._waiting.setdefault(link, []).append(_Batch(link, messages))
+        acks = [view for view in views if is_ack(view)]
+        return _Batch(link, acks, is_whole=False) if acks else None
 
     @property
     def has_more(self) -> bool:
@@ -127,7 +175,7 @@ class Inbound:
         while resets:
             queue, count = resets.popleft()
             self._board.tell("sequences were reset", queue=queue, count=count)
-        if self._throttled:
+        if self._throttled or self._waiting:
             self._relieve()
         if self._is_telling:
             self._tell_senders(now)
@@ -135,15 +183,16 @@ class Inbound:
             self._take_some(now)
 
     def _take_some(self, now: float) -> None:
-        batches: list[tuple[Link, list[MessageView]]] = []
+        batches: list[_Batch] = []
         arrivals = self._next_arrivals(batches)
         first = next(arrivals, None)
-        if first is None:
+        if not batches:
             return
+        begun = () if first is None else (first,)
         self._request = REQUEST | 1
         ignored = self._engine.departures.ignored_acks
         impostors = self._engine.arrivals.impostors
-        arrived = self._engine.arrivals.arrive(self._request, chain((first,), arrivals))
+        arrived = self._engine.arrivals.arrive(self._request, chain(begun, arrivals))
         self._tell_impostors(batches, self._engine.arrivals.impostors - impostors)
         self._tell_ignored(batches, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
@@ -154,7 +203,7 @@ class Inbound:
         if arrived.refusal:
             self._refuse(batches, arrived)
 
-    def _next_arrivals(self, batches: list[tuple[Link, list[MessageView]]]) -> Iterator[Arrival]:
+    def _next_arrivals(self, batches: list[_Batch]) -> Iterator[Arrival]:
         """Messages for one change, until there are many or the time of a turn is over.
 
         What a message costs is known only when it was taken, so the time is looked at in between.
@@ -165,11 +214,16 @@ class Inbound:
         until = self.clock() + (ARRIVALS_ALONE_S if self.is_alone else ARRIVALS_S)
         count = 0
         while self._inbox and count < ARRIVALS_MAX:
-            link, views = self._inbox.pop()
-            if link.drops_arrivals:
+            popped = self._inbox.pop()
+            if popped.link.drops_arrivals:
                 continue  # it comes again
-            self._taken.append(link)
-            batches.append((link, views))
+            batch = self._ready(popped)
+            if batch is None:
+                continue
+            link, views, is_whole = batch
+            if is_whole:
+                self._taken.append(link)
+            batches.append(batch)
             guid = link.remote_guid.bytes_le
             if any([view.user_flags & ADMIN_QUEUE for view in views]):  # noqa: C419 - quicker
                 views = self._granted(link, views)
@@ -215,10 +269,10 @@ class Inbound:
         """How many messages wanted acknowledgments sent to where they are not."""
         return self._acquaintances.refused
 
-    def _tell_ignored(self, batches: list[tuple[Link, list[MessageView]]], count: int) -> None:
+    def _tell_ignored(self, batches: list[_Batch], count: int) -> None:
         """[MS-MQQB] 3.1.5.6, 3.1.5.7: acknowledgments of others' sessions change nothing."""
         if count:
-            peers = ", ".join(dict.fromkeys(link.address for link, _ in batches))
+            peers = ", ".join(dict.fromkeys(each.link.address for each in batches))
             self._board.tell(
                 "acknowledgments were ignored",
                 peer=peers,
@@ -245,45 +299,47 @@ class Inbound:
         self._dropped = 0
         self._tell_dropped_at = now + DROPPED_TOLD_S
 
-    def _tell_impostors(self, batches: list[tuple[Link, list[MessageView]]], count: int) -> None:
+    def _tell_impostors(self, batches: list[_Batch], count: int) -> None:
         """Messages that say they were sent here, and come from elsewhere, are not taken."""
         if count:
             self._board.tell(
                 "messages under our own identifier were dropped",
-                peer=", ".join(dict.fromkeys(link.address for link, _ in batches)),
+                peer=", ".join(dict.fromkeys(each.link.address for each in batches)),
                 count=count,
                 reason="they name this queue manager as their sender: either routes lead in a "
                 "circle, or a copy of its data folder runs elsewhere, or somebody lies",
             )
 
-    def _refuse(self, batches: list[tuple[Link, list[MessageView]]], arrived: Arrived) -> None:
+    def _refuse(self, batches: list[_Batch], arrived: Arrived) -> None:
         """[MS-MQQB] 3.1.5.8.8: whose message finds no room has its session closed.
 
         What others sent behind it was not looked at, and waits for its turn. The messages of the
         session are sent again: nothing of what was not taken was acknowledged.
         """
         count = arrived.taken
-        untouched: list[tuple[Link, list[MessageView]]] = []
+        untouched: list[_Batch] = []
         refused: Link | None = None
-        for link, views in batches:
-            if refused is None and count < len(views):
+        for batch in batches:
+            link = batch.link
+            if refused is None and count < len(batch.views):
                 refused = link
             elif refused is None:
-                count -= len(views)
+                count -= len(batch.views)
                 continue
             elif link is not refused:
-                untouched.append((link, views))
-            self._taken.remove(link)
+                untouched.append(batch)
+            if batch.is_whole:
+                self._taken.remove(link)
         assert refused is not None, "something was refused"
-        for link, views in reversed(untouched):
-            self._inbox.put_back(link.network, (link, views))
+        for batch in reversed(untouched):
+            self._inbox.put_back(batch.link.network, batch)
         refused.drops_arrivals = True
         self._board.close(refused, f"its messages cannot be taken: {arrived.refusal}")
         if arrived.shortage.needed:
             self._throttle(refused.address, arrived.shortage)
 
     def _throttle(self, address: str, shortage: Shortage) -> None:
-        """Nothing is read from an address until there is room for what it sent."""
+        """No messages are taken from an address until there is room for what it sent."""
         if address not in self._throttled:
             self._board.tell("a peer is throttled", peer=address, reason=shortage.refusal)
         if len(self._throttled) >= THROTTLED_MAX:
@@ -297,6 +353,12 @@ class Inbound:
             if room.is_relieved(address, shortage):
                 del self._throttled[address]
                 self._board.tell("a peer is throttled no longer", peer=address)
+        for link in list(self._waiting):
+            if link.is_lost or link.drops_arrivals:
+                del self._waiting[link]  # it comes again
+            elif link.address not in self._throttled:
+                for batch in reversed(self._waiting.pop(link)):
+                    self._inbox.put_back(link.network, batch)
 
     def take(self, answer: Answer, now: float) -> None:
         """What was taken is durable, or could not be."""
@@ -350,6 +412,7 @@ class Inbound:
     def _tell_senders(self, now: float) -> None:
         """Tells those who are due: there may be thousands, and others have their turn meanwhile."""
         change = Change()
+        state, most = self._engine.state, FOLLOWED_MAX
         until = self.clock() + TELLING_S
         for incoming in self._due.take(now):
             is_connected = self._is_connected(incoming)
@@ -362,7 +425,11 @@ class Inbound:
                 incoming.told_at = now
                 incoming.told_place = incoming.settled
                 is_connected = waiting is self._connected_to_tell
-                order_told(self._engine.state, change, incoming, is_connected=is_connected)
+                order_told(state, change, incoming, is_connected=is_connected)
+                if incoming.left:
+                    most -= follow(state, change, incoming, most)
+                    if any(place != FOLLOWED for place in incoming.left.values()):
+                        self._due.set(incoming, now + FOLLOWING_S)
                 told += 1
         if change.steps:
             self._engine.state.submit(change)

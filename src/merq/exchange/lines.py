@@ -10,13 +10,8 @@ from merq.exchange.deadlines import Deadlines
 from merq.exchange.dials import DialKind
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, is_order_queue
-from merq.model.names import (
-    DirectName,
-    FormatName,
-    PrivateName,
-    PublicName,
-    parse_format_name,
-)
+from merq.model.names import FormatName, PrivateName, PublicName
+from merq.model.outgoing_names import parse_outgoing_name
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 
@@ -87,9 +82,8 @@ class Line:
         kind: What a connection for it is made for.
         failures: How many attempts in a row have failed.
         tried_at: When the last attempt failed; None if none has yet.
-        asker: Its connection was made by somebody of whom nobody knows who it is: acknowledgments
-            of this queue manager's messages alone go through it. None if everything may.
-        needs_dial: Something else is in the queue: this side has to connect.
+        asker: The queue manager whose messages everything in the queue is about; None if it is
+            applications'. It may have that through a connection of its own making, whoever it is.
         awaits_asker: Its host is unknown: it waits for a session of who wants to be told.
         tls_failure: Why its host could not be reached inside of TLS; empty if that is not so.
         awaited: Queue managers a session with which may show its way.
@@ -113,7 +107,6 @@ class Line:
         "kind",
         "link",
         "name",
-        "needs_dial",
         "order_queue_of",
         "queue",
         "tls_failure",
@@ -130,12 +123,11 @@ class Line:
         assert queue.transfer is not None, "only outgoing queues have a way out"
         self.queue = queue
         self.transfer: Transfer = queue.transfer
-        name = parse_format_name(queue.properties.path_name)
-        self.name: FormatName = name  # type: ignore[assignment] # each destination has its own
-        self.is_order_queue = is_order_queue(self.name)
-        self.order_queue_of = NULL_GUID
-        if self.is_order_queue and isinstance(name, DirectName) and name.subqueue:
-            self.order_queue_of = UUID(hex=name.subqueue)
+        name, asker = parse_outgoing_name(queue.properties.path_name)
+        self.name: FormatName = name
+        self.is_order_queue = is_order_queue(name)
+        self.asker: UUID | None = None if self.is_order_queue else asker
+        self.order_queue_of = asker if self.is_order_queue and asker is not None else NULL_GUID
         self.link: Link | None = None
         self.awaited: set[UUID] = set()
         index.await_session(self, self.order_queue_of)
@@ -147,8 +139,6 @@ class Line:
         self.destination: UUID = NULL_GUID
         self.host = ""
         self.asking = ""
-        self.asker: UUID | None = None
-        self.needs_dial = False
         self.awaits_asker = False
         self.kind = DialKind.FRESH
         self.failures = 0
@@ -193,6 +183,11 @@ class Line:
             self._index.deadlines.set(self, resend if retry is None else retry)
         else:
             self._index.deadlines.set(self, min(retry, resend))
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether everything in the queue is about messages of others, which caused it."""
+        return self.is_order_queue or self.asker is not None
 
     @property
     def has_waiting(self) -> bool:

@@ -74,7 +74,6 @@ class Outbound:
                 self.pump(link, now)
             if not link.ready:
                 self._board.ready.pop(link, None)
-        self._serve_all(now)  # those that had to leave a connection
 
     def _serve_all(self, now: float) -> None:
         while self._state.outbound:
@@ -124,27 +123,15 @@ class Outbound:
                 self._board.make_ready(link, queue)
             return
         schedule = self._schedule
-        if schedule.is_hurried(line) and self._askers.is_for_applications(line):
+        if not line.is_answer and schedule.is_hurried(line):
             schedule.hasten(line, now)
         if not line.asking and schedule.is_time(line, now):
             self._find_way(line, now)
 
     # The way.
 
-    def _leave(self, line: Line) -> None:
-        """A queue leaves its connection; what was under way from it waits again."""
-        link = line.link
-        assert link is not None, "it has joined it"
-        link.queues.pop(line.queue, None)
-        link.ready.remove(line.queue)
-        line.link = None
-        line.asker = None
-        line.resend_at = None
-        self._engine.departures.rewind(line.queue)
-
     def _find_way(self, line: Line, now: float) -> None:
         """[MS-MQQB] 3.1.5.2.1: where the destination is, and how it is reached."""
-        line.asker = None
         line.awaits_asker = False
         line.kind = self._askers.kind_of(line)
         if line.kind is not DialKind.ANSWER and isinstance(line.name, DirectName):
@@ -209,7 +196,7 @@ class Outbound:
                 text = "acknowledgments are not sent there, by exchange.acknowledge_to"
                 self._acquaintances.refused += 1
             line.awaits_asker = True
-            self._index.await_session(line, self._askers.first(line) or NULL_GUID)
+            self._index.await_session(line, line.asker or NULL_GUID)
             line.hops = []
             error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
             line.note(ConnectionStatus.DNS_FAILURE, self._state.now, error=error, text=text)
@@ -252,14 +239,17 @@ class Outbound:
             if link is not None and link.is_open:
                 return link
             best = best or link
-        asker = self._askers.first(line)
+        asker = self._askers.asker_of(line)
         for address in addresses if asker is not None else ():
             assert asker is not None, "otherwise there is no address"
             is_secure = self._board.tls.is_demanded(line.host, address)
             link = self._board.find_asker(address, asker, is_secure=is_secure)
             if link is not None:
-                line.asker = None if line.is_order_queue else asker
                 return link
+        if line.order_queue_of != NULL_GUID:
+            # A sender that has moved; what it only claims would not do.
+            known_link = self._board.find_known(line.order_queue_of, line.host)
+            return known_link or best
         return best
 
     def _join(self, line: Line, link: Link, now: float) -> None:
@@ -278,7 +268,6 @@ class Outbound:
         """[MS-MQQB] 3.1.5.4.2: the session is open."""
         line.enter(OutgoingState.CONNECTED)
         line.failures = 0
-        line.needs_dial = False
         line.tls_failure = ""
         line.transfer.next_hops = (link.address,)
         if link.is_secure and link.is_outgoing:
@@ -305,7 +294,7 @@ class Outbound:
         """
         if link.address in line.hops and line.guid in (NULL_GUID, link.remote_guid):
             return True
-        if line.awaits_asker and self._askers.first(line) == link.remote_guid:
+        if line.awaits_asker and line.asker == link.remote_guid:
             return True
         if isinstance(line.name, DirectName):
             return line.order_queue_of == link.remote_guid != NULL_GUID
@@ -329,7 +318,6 @@ class Outbound:
             line.note(status, self._state.now, error=_UNREACHABLE, text=text)
             line.tls_failure = text if link.is_secure else ""
             line.link = None
-            line.asker = None
             hops = line.hops
             rest = hops[hops.index(link.address) + 1 :] if link.address in hops else []
             if rest:
@@ -361,7 +349,6 @@ class Outbound:
                 self._engine.departures.rewind(queue)
             line.note(ConnectionStatus.CONNECTION_NOT_READY, self._state.now, text=reason)
             line.link = None
-            line.asker = None
             line.resend_at = None
             if line.has_waiting:
                 self._retry(line, now)
@@ -409,16 +396,7 @@ class Outbound:
         session = link.session
         assert session is not None, "an open link has one"
         remote = link.remote_guid.bytes_le
-        if line.asker is not None:
-            most = 1  # the next may be for somebody else
         going = self._engine.departures.next(queue, most, BATCH_BYTES, remote, turn.last_lane)
-        if line.asker is not None and not self._askers.are_for(
-            line.asker, [each.packet for each in going]
-        ):
-            # Whoever says that an address or a name is its own gets what was for it alone.
-            self._leave(line)
-            line.needs_dial = True
-            return 0
         traced = []
         # Of messages in order nothing is to be known when the session acknowledges them.
         ordered = Token(queue, 0, is_ordered=True, is_journaled=False)

@@ -47,7 +47,6 @@ class RetrySchedule:
             delay *= 1 - RETRY_JITTER * self._chance()
         line.failures += 1
         line.tried_at = now
-        line.needs_dial = False
         self._wait_until(line, now + delay, now)
 
     def hasten(self, line: Line, now: float) -> None:

@@ -88,13 +88,14 @@ class Peers:
         self._learned: dict[UUID, str] = {}
         self._heard: NetworkTable[UUID] = NetworkTable()
         self._dialled: dict[UUID, None] = {}
-        self._hosts: set[str] = set()
+        self._owners: dict[str, UUID] = {}
         self.base_priorities: dict[UUID, int] = {}
         for peer in peers:
             if peer.guid != NULL_GUID:
                 self._by_guid[peer.guid] = peer
             self._by_name[peer.name.lower()] = peer
-            self._hosts |= {peer.name.lower(), plain_host(peer.host)} - {""}
+            for host in {peer.name.lower(), plain_host(peer.host)} - {""}:
+                self._owners[host] = peer.guid
             if peer.tls is not None:
                 for host in {plain_host(peer.host), plain_host(peer.name)} - {""}:
                     self._tls_modes[host] = peer.tls
@@ -128,7 +129,7 @@ class Peers:
 
     def has_host(self, host: str) -> bool:
         """Whether the settings have a queue manager of this name or at this address."""
-        return plain_host(host) in self._hosts
+        return plain_host(host) in self._owners
 
     def accepts_inbound(self, guid: UUID, address: str) -> bool:
         """Whether the settings let messages for who says this go through its own connections."""
@@ -136,6 +137,15 @@ class Peers:
         if peer is None or not peer.accepts_inbound:
             return False
         return not is_address(peer.host) or plain_host(peer.host) == address
+
+    def owner_of(self, host: str) -> UUID | None:
+        """The queue manager that the settings have under a name, or at a host."""
+        return self._owners.get(plain_host(host))
+
+    def is_at(self, guid: UUID, host: str) -> bool:
+        """Whether the settings say that a queue manager is at a host."""
+        peer = self._by_guid.get(guid)
+        return peer is not None and peer.host != "" and plain_host(peer.host) == plain_host(host)
 
     def learned(self, guid: UUID) -> str | None:
         """Where a queue manager is, as far as a session told."""

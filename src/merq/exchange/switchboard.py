@@ -52,6 +52,7 @@ class Switchboard:
         # Of one address there may be hundreds of connections, and as many queues that look for one.
         self._by_guid: dict[tuple[str, UUID], dict[Link, None]] = {}
         self._dialled_to: dict[str, dict[Link, None]] = {}
+        self._known: dict[UUID, dict[Link, None]] = {}
         self._incoming: Counter[str] = Counter()
         self._count = 0
         self._refused = 0
@@ -147,11 +148,30 @@ class Switchboard:
                 return link
         return None
 
+    def find_known(self, guid: UUID, host: str) -> Link | None:
+        """An open connection with a queue manager, wherever it is, if settings or TLS know it.
+
+        Whoever only says that it is that one is not found here, though it be the only one.
+        """
+        for link in self._known.get(guid, ()):
+            is_safe = link.is_secure or not self.tls.is_demanded(host, link.address)
+            if link.is_open and is_safe:
+                return link
+        return None
+
+    def _is_known(self, link: Link) -> bool:
+        guid = link.remote_guid
+        if link.is_secure or self.peers.accepts_inbound(guid, link.address):
+            return True
+        return link.is_outgoing and self.peers.is_at(guid, link.host or link.address)
+
     def met(self, link: Link, now: float) -> None:
         """A session is open: who is where is learnt, as far as it can be believed."""
         guid, address = link.remote_guid, link.address
         if link.is_outgoing:
             self.confirmations.add(address, guid, now)
+        if self._is_known(link):
+            self._known.setdefault(guid, {})[link] = None
         known = self.peers.learned(guid)
         if (
             known is not None
@@ -276,6 +296,7 @@ class Switchboard:
         for guid in {link.expected, link.remote_guid}:
             _take_out(self._by_guid, (link.address, guid), link)
         guid = link.remote_guid
+        _take_out(self._known, guid, link)
         if self._claims.get(guid) is link:
             del self._claims[guid]
         self._reconsider(guid, now)

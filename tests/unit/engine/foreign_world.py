@@ -66,12 +66,17 @@ def arrive(world: World, *packets: bytes, address: str = ADDRESS, guid: UUID = T
 
 
 def leaving(world: World) -> dict[str, list[MessageView]]:
-    """What waits for other queue managers, by destination in small letters."""
+    """What waits for other queue managers, by the outgoing queue's name in small letters."""
     found = {
         queue.properties.path_name.lower(): world.messages(queue.number)
         for queue in world.engine.outgoing_queues()
     }
     return {name: views for name, views in found.items() if views}
+
+
+def asked_for(name: str, asker: UUID = THERE) -> str:
+    """The outgoing queue of what is said to a queue about messages of the other queue manager."""
+    return f"{name};{asker.hex}"
 
 
 def classes(views: list[MessageView]) -> list[MessageClass | None]:

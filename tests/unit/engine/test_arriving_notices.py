@@ -38,13 +38,14 @@ from unit.engine.foreign_world import (
     SEQUENCE,
     THERE,
     arrive,
+    asked_for,
     classes,
     foreign,
     leaving,
     place,
 )
 
-ADMIN_QUEUE = rf"DIRECT={ADMIN}"
+ADMIN_QUEUE = asked_for(rf"DIRECT={ADMIN}")
 DEAD_LETTER = r".\system$;DEADLETTER"
 DEAD_XACT = r".\system$;DEADXACT"
 ALL = POSITIVE_ARRIVAL | POSITIVE_RECEIVE | NEGATIVE_ARRIVAL | NEGATIVE_RECEIVE
@@ -297,10 +298,13 @@ def test_the_administration_queue_may_be_named_in_any_form(queues: World) -> Non
     here = queues.create("admin")
     public = UUID(int=99)
     forms = [
-        (with_admin(2, 0x77), f"PRIVATE={THERE}\\00000077"),
+        (with_admin(2, 0x77), asked_for(f"PRIVATE={THERE}\\00000077")),
         (with_admin(3, here), ""),
-        (PublicName(queue=public), f"PUBLIC={public}"),
-        (PrivateName(computer=ELSEWHERE, number=0x88), f"PRIVATE={ELSEWHERE}\\00000088"),
+        (PublicName(queue=public), asked_for(f"PUBLIC={public}")),
+        (
+            PrivateName(computer=ELSEWHERE, number=0x88),
+            asked_for(f"PRIVATE={ELSEWHERE}\\00000088"),
+        ),
         (ADMIN, ADMIN_QUEUE),
         (r"OS:here\private$\admin", ""),
         (r"OS:here\private$\none", ""),
@@ -419,7 +423,7 @@ def test_that_a_message_has_left_its_queue_is_told_to_who_waits_for_it(
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.17", "MS-MQQB 3.1.7.2.2")
-@pytest.mark.spec("E63")
+@pytest.mark.spec("MS-MQQB 3.1.7.17#source", "E63")
 def test_a_sender_that_did_not_use_a_direct_name_is_told_by_its_identifier(queues: World) -> None:
     name = PrivateName(computer=GUID, number=queues.find(r".\private$\tx"))
     arrive(queues, foreign(name, transaction=place(1), negative_journaling=True))

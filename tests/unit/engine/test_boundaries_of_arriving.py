@@ -14,6 +14,7 @@ from unit.engine.foreign_world import (
     ADMIN,
     ELSEWHERE,
     arrive,
+    asked_for,
     foreign,
     leaving,
     place,
@@ -30,7 +31,7 @@ def hopped(packet: bytes, hops: int) -> bytes:
 
 def told(world: World) -> list[int]:
     """The classes of the administration acknowledgments that leave."""
-    return [view.message_class for view in leaving(world).get(DIRECT_ADMIN, [])]
+    return [view.message_class for view in leaving(world).get(asked_for(DIRECT_ADMIN), [])]
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1.2", "MS-MQQB 3.1.5.8.8")

@@ -18,6 +18,7 @@ from unit.engine.foreign_world import (
     ELSEWHERE,
     THERE,
     arrive,
+    asked_for,
     classes,
     depart,
     foreign,
@@ -96,7 +97,7 @@ def test_a_message_that_went_through_too_many_hands_is_not_passed_on(router: Wor
     arrive(router, hopped(foreign(FURTHER, 2, **WANTING), HOPS_MAX))
     assert len(leaving(router)[NAME]) == 1
     expected = MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
-    assert classes(leaving(router)[f"direct={ADMIN.lower()}"]) == [expected]
+    assert classes(leaving(router)[asked_for(f"direct={ADMIN.lower()}")]) == [expected]
     arrive(router, hopped(foreign(FURTHER, 3, transaction=place(1)), HOPS_MAX))
     (view,) = leaving(router)[f"private={THERE}\\00000004"]
     assert isinstance(parse_packet(view.packet), FinalAck)
@@ -145,5 +146,5 @@ def test_of_anothers_sequence_the_destination_decides_and_in_the_end_its_sender_
     found = leaving(router)
     assert NAME not in found
     expected = [MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT]
-    assert classes(found[f"direct={ADMIN.lower()}"]) == expected
+    assert classes(found[asked_for(f"direct={ADMIN.lower()}")]) == expected
     assert classes(found[f"private={THERE}\\00000004"]) == expected

@@ -7,12 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merq.engine.history import BEFORE_START_TIMES, Recent
-from merq.engine.incoming import (
-    Incoming,
-    Origin,
-    SequenceKey,
-    Sequences,
-)
+from merq.engine.incoming import Incoming, Sequences
+from merq.engine.sequence_keys import Origin, SequenceKey
 from merq.engine.sequence_records import pack_sequence, unpack_sequence
 from unit.engine.conftest import Lower
 

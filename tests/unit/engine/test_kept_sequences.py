@@ -219,7 +219,7 @@ def test_senders_whose_messages_are_gone_leave_no_number(lower: Lower, *, checkp
     assert state.known_key_of(UUID(int=99).bytes_le + bytes(4)) is not None
 
 
-@pytest.mark.spec("MS-MQDMPR 3.1.1.5", "E135")
+@pytest.mark.spec("MS-MQDMPR 3.1.1.5", "MS-MQQB 3.1.1.3.1#IncomingTxSequence", "E135")
 def test_a_sequence_of_which_nothing_came_for_very_long_is_forgotten(world: World) -> None:
     world.create("tx", transactional=True)
     arrivals = world.engine.arrivals

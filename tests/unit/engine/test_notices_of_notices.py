@@ -23,6 +23,7 @@ from unit.engine.foreign_world import (
     ADMIN,
     REMOTE,
     arrive,
+    asked_for,
     classes,
     commit,
     depart,
@@ -43,7 +44,7 @@ OTHERS = [MessageClass.MQMSG_CLASS_NORMAL, MessageClass.MQMSG_CLASS_REPORT, 0x01
 
 
 def told(world: World) -> list[MessageView]:
-    return leaving(world).get(rf"direct={ADMIN}".lower(), [])
+    return leaving(world).get(asked_for(rf"direct={ADMIN}").lower(), [])
 
 
 @pytest.mark.parametrize("kind", [*NOTICES, *OTHERS])
@@ -90,7 +91,7 @@ def test_our_own_acknowledgments_leave_without_a_copy_in_the_journal(world: Worl
     (view,) = told(world)
     assert not view.positive_journaling
     assert not view.negative_journaling
-    name = rf"DIRECT={ADMIN}"
+    name = asked_for(rf"DIRECT={ADMIN}")
     (going,) = depart(world, name)
     world.engine.departures.acknowledged(outgoing(world, name), [(going.lookup_id, True)])
     world.perform()

@@ -21,6 +21,7 @@ from unit.engine.foreign_world import (
     REMOTE,
     THERE,
     arrive,
+    asked_for,
     depart,
     foreign,
     leaving,
@@ -55,7 +56,7 @@ def traced(packet: bytes, queue: UUID | None = REPORTS) -> bytes:
 
 
 def reports(world: World, queue: UUID = REPORTS) -> list[MessageView]:
-    return leaving(world).get(f"public={queue}", [])
+    return leaving(world).get(asked_for(f"public={queue}"), [])
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.9", "MS-MQMQ 2.2.20.8")
@@ -170,6 +171,18 @@ def test_only_so_many_report_queues_are_remembered(world: World, lower: Lower) -
         arrive(world, traced(foreign("q", ordinal), UUID(int=1000 + ordinal)))
     assert len(leaving(world)) == 2
     assert set(world.engine.state.known_places.values()) == {THERE}
+
+
+@pytest.mark.spec("MS-MQQB 3.1.5.8.9#report", "MS-MQQB 3.1.7.1.7#report", "E144")
+def test_only_so_many_reports_wait_for_who_wants_them(world: World, lower: Lower) -> None:
+    lower("merq.engine.order_acks", "ACKS_WAITING_MAX", 3)
+    world.create("q")
+    for ordinal in range(5):
+        arrive(world, traced(foreign("q", ordinal)))
+        world.engine.departures.trace([traced(foreign("q", ordinal))], "10.0.0.7")
+        world.perform()
+    assert len(reports(world)) == 3
+    assert world.messages(world.find(r".\private$\q")), "the messages themselves are taken"
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.1.7")

@@ -60,6 +60,7 @@ def test_hops_that_lead_in_a_circle_lead_nowhere() -> None:
 
 
 @pytest.mark.limit("merq.wire.multiqueue.MQF_ELEMENTS_MAX")
+@pytest.mark.spec("MS-MQMQ 2.2.20.2", "E166")
 def test_a_packet_with_more_names_than_may_be_closes_its_session() -> None:
     names = [packets.private_element(STRANGER.bytes_le, each) for each in range(MQF_ELEMENTS_MAX)]
     parse_packet(packets.message(STRANGER.bytes_le, 1, NAME, copies_to=names))

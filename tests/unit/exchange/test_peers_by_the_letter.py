@@ -15,7 +15,7 @@ from kit.raw_sessions import (
     order_ack_packet,
     parameters,
 )
-from merq.engine.incoming import SequenceKey
+from merq.engine.sequence_keys import SequenceKey
 from merq.exchange import Peer
 from merq.exchange.switchboard import REFUSED_MAX
 from merq.model.message_class import MessageClass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from merq.engine.incoming import Origin
+from merq.engine.sequence_keys import Origin
 from merq.errors import MessageQueueError
 from merq.host import transfers
 from merq.hresult import HResult

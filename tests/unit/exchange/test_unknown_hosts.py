@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kit.exchange import Town
 from kit.foreign_peers import ForeignPeer
-from merq.exchange import AcknowledgeTo
+from merq.exchange import AcknowledgeTo, Peer
 from merq.model.message_class import MessageClass
 from merq.model.queue import OutgoingState
-from unit.exchange.exchange_world import THREE, changed, pair
+from unit.exchange.exchange_world import GUIDS, QUEUE, THREE, TWO, changed, manager, pair
 
 TO_QUEUE = r"TCP:10.0.0.2\private$\q"
 THEIRS = r"OS:winbox\private$\admin"
@@ -36,6 +37,23 @@ def test_a_host_that_is_known_gets_it_and_not_who_claims_its_name() -> None:
     assert town.dialled == [THREE]
 
 
+@pytest.mark.spec("MS-MQQB 3.1.7.15", "E94")
+def test_what_is_for_a_computer_of_the_settings_waits_until_its_name_is_found() -> None:
+    winbox = Peer(name="winbox", guid=GUIDS[THREE], host="winbox")
+    receiver, third = manager(TWO, peers=(winbox,)), manager(THREE)
+    assert receiver.create("q") == QUEUE
+    third.create("admin")
+    town = Town(receiver, third)
+    peer = ForeignPeer(town, receiver)
+    peer.say(peer.packet(TO_QUEUE, admin_queue=THEIRS, acknowledgments=1))
+    town.wait(10.0, step=1.0)
+    peer.listen()
+    assert peer.messages == [], "it is not for who asked"
+    town.names["winbox"] = [THREE]
+    town.wait(30.0, step=1.0)
+    assert [view.message_class for view in third.messages(QUEUE)] == [ARRIVED]
+
+
 @pytest.mark.parametrize("is_first", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.7.4")
 def test_messages_of_applications_never_go_to_who_claims_a_name(is_first: bool) -> None:
@@ -51,8 +69,8 @@ def test_messages_of_applications_never_go_to_who_claims_a_name(is_first: bool) 
     town.wait(12.0, step=1.0)
     peer.listen()
     assert b"secret" not in [each.body for each in peer.messages]
-    (queue,) = receiver.host.engine.outgoing_queues()
-    assert b"secret" in receiver.bodies(queue.number)
+    queue = receiver.outgoing(rf"DIRECT={THEIRS}")
+    assert receiver.bodies(queue.number) == [b"secret"]
     assert queue.state is OutgoingState.DISCONNECTED
     town.names["winbox"] = [THREE]
     town.wait(6.0, step=1.0)

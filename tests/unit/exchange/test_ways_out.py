@@ -17,7 +17,7 @@ from merq.wire.connection import SessionAck
 from merq.wire.packet import parse_packet
 from merq.wire.stream import PacketSplitter
 from merq.wire.view import MessageView
-from unit.engine.foreign_world import foreign
+from unit.engine.foreign_world import asked_for, foreign
 from unit.engine.test_tracing import REPORTS, traced
 from unit.exchange.exchange_world import (
     GUIDS,
@@ -178,7 +178,7 @@ def test_only_messages_that_are_traced_are_reported_when_they_leave() -> None:
     router.host.engine.arrivals.arrive(router.request(), arrivals)
     town.run()
     assert receiver.bodies(QUEUE) == [b"a", b"b"]
-    bodies = [body.decode("utf-16-le") for body in router.waiting(f"PUBLIC={REPORTS}")]
+    bodies = [body.decode("utf-16-le") for body in router.waiting(asked_for(f"PUBLIC={REPORTS}"))]
     assert ["<MESSAGE ID>00000002<" in body for body in bodies] == [True, True]
     assert [f"<NEXT HOP>{TWO}</NEXT HOP>" in body for body in bodies] == [False, True]
 

@@ -20,9 +20,9 @@ from merq.model.names import (
     MulticastName,
     PrivateName,
     PublicName,
-    parse_format_name,
     parse_path_name,
 )
+from merq.model.outgoing_names import parse_outgoing_name
 from merq.model.properties import (
     ConnectionStatus,
     Property,
@@ -126,9 +126,7 @@ def _q_multicast(facts: QueueFacts) -> PropertyValue | None:
 
 
 def _destination(facts: QueueFacts) -> FormatName:
-    name = parse_format_name(facts.report.properties.path_name)
-    assert isinstance(name, FormatName), "each destination has an outgoing queue of its own"
-    return name
+    return parse_outgoing_name(facts.report.properties.path_name).destination
 
 
 def _path_name(facts: QueueFacts) -> PropertyValue | None:

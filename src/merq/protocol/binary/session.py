@@ -328,6 +328,11 @@ class Session(Generic[_T]):
         return self._unhandled_bytes + self._splitter.buffered
 
     @property
+    def unhandled_bytes(self) -> int:
+        """Bytes of messages that came whole and are not taken care of."""
+        return self._unhandled_bytes
+
+    @property
     def has_unhandled(self) -> bool:
         """Whether messages came that are not taken care of."""
         return self._unhandled_bytes > 0
