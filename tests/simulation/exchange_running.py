@@ -14,7 +14,7 @@ from merq.engine.changes import Answer
 from merq.engine.limits import Limits
 from merq.engine.queue import Queue
 from merq.errors import MessageQueueError
-from merq.exchange import AcknowledgeTo, ExchangeSettings
+from merq.exchange import AllowedAdminQueues, ExchangeSettings
 from merq.exchange.routes import Peer
 from merq.host import HostSettings
 from merq.model.delivered import Delivered
@@ -99,7 +99,9 @@ class WatchedManagers:
             # The administration queue may be at a third computer, or at an address of its sender
             # from which that never connected: by default nobody is told there.
             for machine in machines:
-                machine.settings = replace(machine.settings, acknowledge_to=AcknowledgeTo.ANY)
+                machine.settings = replace(
+                    machine.settings, allowed_admin_queues=AllowedAdminQueues.ANY
+                )
         self.introduce()
         for machine in self.net.machines.values():
             self.start(machine)

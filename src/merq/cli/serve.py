@@ -41,13 +41,17 @@ _FILE = click.Path(path_type=Path)
 @click.option("--insecure-tcp", is_flag=True, default=None, help="TCP without TLS; loopback only.")
 @click.option("--log-level", help="debug, info, warning or error.")
 @click.option("--log-format", help="text or json.")
-@click.option("--no-retry", is_flag=True, help="End if it cannot be started, do not try again.")
+@click.option(
+    "--retry-at-start",
+    is_flag=True,
+    default=None,
+    help="Try a start that fails again, after 2 min, then every 15; otherwise end with status 1.",
+)
 @click.option("--print-config", is_flag=True, help="Print all settings as they are, and end.")
 @click.option("--help-settings", is_flag=True, help="Print what every setting means, and end.")
 def serve(
     config: Path | None,
     *,
-    no_retry: bool,
     print_config: bool,
     help_settings: bool,
     **flags: object,
@@ -55,7 +59,8 @@ def serve(
     """Runs a queue manager that serves applications on this computer.
 
     Settings come from a TOML file, then MERQ_* variables, then flags; the later wins. It stops
-    cleanly on SIGTERM and Ctrl-C, and comes back with everything that it has acknowledged.
+    cleanly on SIGTERM and Ctrl-C, and comes back with everything that it has acknowledged. If it
+    cannot start it says why and ends with status 1.
 
     \b
     merq serve --data ./data                       applications connect to ./data/merq.sock
@@ -84,7 +89,7 @@ def serve(
     async def run(log: OpenLog) -> None:
         counting = asyncio.create_task(_tell_counts(log))
         try:
-            await Service(settings).run(retry=not no_retry)
+            await Service(settings).run()
         finally:
             counting.cancel()
 

@@ -23,6 +23,7 @@ from merq.engine import (
     records,
     tracing,
 )
+from merq.engine.arrival_outcomes import Arrived, Dropped, Rejected
 from merq.engine.arrival_room import NO_SHORTAGE, ArrivalRoom, Shortage
 from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.courses import Course, is_plain
@@ -34,7 +35,6 @@ from merq.engine.incoming import (
     SEQUENCE_IDLE_S,
     Incoming,
     Origin,
-    SequenceKey,
     pack_sequence,
 )
 from merq.engine.queue import NO_NOTE, Queue
@@ -89,46 +89,6 @@ class Arrival(NamedTuple):
     remote: bytes
 
 
-class Dropped(NamedTuple):
-    """A transactional message that was dropped, and that its sender is told nothing of.
-
-    Attributes:
-        key: Who sent it, and to which name.
-        address: Where it came from.
-        sequence_id: Its sequence.
-        known: The sequence by which it was judged, 0 if none is known.
-    """
-
-    key: SequenceKey
-    address: str
-    sequence_id: int
-    known: int
-
-
-class Arrived(NamedTuple):
-    """What became of messages that came together.
-
-    Attributes:
-        taken: How many were looked at; those behind were not, because there is no room.
-        sequences: Whose senders are to be told how far they are.
-        ordered: Queues for which an OrderAck came.
-        shortage: Why not all were looked at.
-        dropped: Messages of which their senders are told nothing, because they are of no sequence
-            that can be the next: who, where from, and the identifier of their sequence.
-    """
-
-    taken: int
-    sequences: list[Incoming]
-    ordered: list[Queue]
-    shortage: Shortage
-    dropped: list[Dropped]
-
-    @property
-    def refusal(self) -> str:
-        """Why the session of the first that was not looked at is to be closed; empty if none is."""
-        return self.shortage.refusal
-
-
 class _Verdict(NamedTuple):
     """What becomes of a message.
 
@@ -164,6 +124,7 @@ class Arrivals:
         self._filler = Filler(state, Change())
         self._course: Course | None = None
         self._dropped: list[Dropped] = []
+        self._rejected: list[Rejected] = []
         self._up_since = 0
         self.resets: deque[tuple[str, int]] = deque(maxlen=RESETS_TOLD_MAX)
         self.forwards = False
@@ -180,7 +141,7 @@ class Arrivals:
         count = 0
         shortage = NO_SHORTAGE
         self._course = None
-        self._dropped = []
+        self._dropped, self._rejected = [], []
         self._state.sequences.ended_before = step.ended
         for arrival in arrivals:
             course = self._course_under_way()
@@ -207,7 +168,7 @@ class Arrivals:
         self._finish(change, step)
         change.answers.append(Answer(request, count))
         self._state.submit(change)
-        return Arrived(count, list(touched), ordered, shortage, self._dropped)
+        return Arrived(count, list(touched), ordered, shortage, self._dropped, self._rejected)
 
     def _try(
         self, change: Change, arrival: Arrival, decide: Callable[[Arrival], _Verdict]
@@ -531,6 +492,7 @@ class Arrivals:
     def _reject(self, change: Change, view: MessageView, reason: int, origin: Origin) -> None:
         """A message is not taken; its sender is told as far as it wanted."""
         state = self._state
+        self._rejected.append(Rejected(view, origin.address, reason))
         if view.acknowledgments & notices.NEGATIVE_ARRIVAL:
             notices.acknowledge(state, change, view, reason)
         order_acks.finally_told(state, change, view, reason, is_rejected=True, origin=origin)

@@ -3,6 +3,6 @@
 from merq.exchange.exchange import Exchange
 from merq.exchange.links import Link
 from merq.exchange.routes import Peer, Peers
-from merq.exchange.settings import AcknowledgeTo, ExchangeSettings
+from merq.exchange.settings import AllowedAdminQueues, ExchangeSettings
 
-__all__ = ["AcknowledgeTo", "Exchange", "ExchangeSettings", "Link", "Peer", "Peers"]
+__all__ = ["AllowedAdminQueues", "Exchange", "ExchangeSettings", "Link", "Peer", "Peers"]

@@ -37,8 +37,9 @@ class Peer:
         base_priorities: [MS-MQMQ] 2.3.1.6: what its public queues add to their messages' priorities
             on the way to it, if not 0.
         is_secure: Sessions with it must be inside of TLS.
-        accepts_inbound: Messages for it may go through a connection that it has made, though nobody
-            can connect to it and see that it is there: it is behind NAT or a firewall, say.
+        trust_inbound: A connection that comes in and says this identifier is trusted to be this
+            peer, so that messages for it go through it: nobody can connect to it, because it is
+            behind NAT or a firewall, say.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Peer:
     public_queues: tuple[UUID, ...] = ()
     base_priorities: Mapping[UUID, int] = field(default_factory=dict)
     is_secure: bool = False
-    accepts_inbound: bool = False
+    trust_inbound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +123,10 @@ class Peers:
         """Whether the settings have a queue manager of this name or at this address."""
         return plain_host(host) in self._hosts
 
-    def accepts_inbound(self, guid: UUID, address: str) -> bool:
+    def trusts_inbound(self, guid: UUID, address: str) -> bool:
         """Whether the settings let messages for who says this go through its own connections."""
         peer = self._by_guid.get(guid)
-        if peer is None or not peer.accepts_inbound:
+        if peer is None or not peer.trust_inbound:
             return False
         return not is_address(peer.host) or plain_host(peer.host) == address
 

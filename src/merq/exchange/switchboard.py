@@ -10,6 +10,7 @@ from merq.engine.queue import Queue
 from merq.exchange.confirmations import Confirmations
 from merq.exchange.deadlines import Deadlines
 from merq.exchange.dials import DialKind, Dials
+from merq.exchange.events import CLAIMED_TWICE
 from merq.exchange.held_bytes import HeldBytes
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, Peers
@@ -58,7 +59,7 @@ class Switchboard:
         self._claims: dict[UUID, Link] = {}
         self.dirty: dict[Link, None] = {}
         self.dials = Dials(settings.dials_max)
-        self.confirmations = Confirmations(settings.confirmation_s)
+        self.confirmations = Confirmations(settings.trust_inbound_s)
         self.told: list[tuple[str, dict[str, Fact]]] = []
         self.held = HeldBytes(settings.held_bytes_max)
         self.ready: dict[Link, None] = {}
@@ -91,7 +92,7 @@ class Switchboard:
         if link.is_outgoing or link.is_secure:
             return True
         guid, address = link.remote_guid, link.address
-        if self.peers.accepts_inbound(guid, address):
+        if self.peers.trusts_inbound(guid, address):
             return True
         return self.confirmations.holds(address, guid, now)
 
@@ -156,7 +157,7 @@ class Switchboard:
         ):
             self._claims[guid] = link
             self.tell(
-                "an identifier is claimed from a second address",
+                CLAIMED_TWICE,
                 peer=address,
                 queue_manager=guid,
                 reason=f"{known} has it, and is in use: messages for it still go there",

@@ -50,7 +50,7 @@ from merq.protocol.application.requests import (
     SendRows,
     SendTo,
 )
-from merq.protocol.application.sequence_requests import ResetSequences
+from merq.protocol.application.sequence_requests import ForgetSenders
 
 REMEMBERED_BYTES_MAX: Final = 16 << 20
 """Answers of one conversation that are kept until the client has them; beyond it, the oldest go."""
@@ -102,7 +102,7 @@ LASTING: Final = (
     ChangeQueue,
     DeleteQueue,
     Purge,
-    ResetSequences,
+    ForgetSenders,
     Move,
 )
 """Requests that change something: made twice, they might do it twice.
