@@ -264,6 +264,15 @@ def test_a_missing_certificate_or_a_bad_file_of_peers_is_found_before_a_folder_i
     assert not data.exists()
 
 
+def test_an_empty_file_of_peers_is_warned_about(tmp_path: Path) -> None:
+    empty = tmp_path / "peers.toml"
+    empty.touch()
+    with serving(tmp_path / "data", exchange__peers=empty) as service:
+        (told,) = service.events("settings")
+        assert told["level"] == "warning"
+        assert f"{empty} names no peer yet: a table [[peer]]" in told["text"]
+
+
 def test_systemd_is_told_when_the_service_serves_and_not_if_it_cannot_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

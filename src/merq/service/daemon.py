@@ -32,6 +32,7 @@ from merq.service.doors import advised
 from merq.service.keeping import Keeper
 from merq.service.listening import Listeners, TokenPorter
 from merq.service.logs import Log
+from merq.service.peers_file import EXAMPLE
 from merq.service.reception import Reception, ReceptionLimits
 from merq.service.settings import ServiceSettings
 from merq.service.tls import server_context, warn_of_ending
@@ -145,7 +146,7 @@ class Service:
             log.warning("settings", text=warning)
         # Files that can be wrong are read before anything is made or changed.
         sockets = settings.exchange.linking_settings(settings.address)
-        peers = settings.exchange.known_peers()
+        peers = self._known_peers()
         context = None
         if settings.tls.cert is not None:
             context = server_context(settings.tls, now=datetime.now(UTC), log=log)
@@ -194,6 +195,15 @@ class Service:
             messages=sum(each.positions.count for each in state.queues.values()),
             seconds=round(time.monotonic() - began, 3),
         )
+
+    def _known_peers(self) -> Peers:
+        section = self._settings.exchange
+        peers = section.known_peers()
+        if section.peers is not None and not peers.known:
+            # Its GUIDs may be known only after all of them were started once.
+            text = f"exchange.peers: {section.peers} names no peer yet: {EXAMPLE}"
+            self._log.warning("settings", text=text)
+        return peers
 
     def _exchange(self, host: Host, peers: Peers, fitting: DescriptorPlan) -> Exchange:
         """[MS-MQQB] 3.1.4.1: messages may come from other queue managers, and go to them."""

@@ -29,7 +29,9 @@ PEERS_FILE_BYTES_MAX: Final = 32 << 20
 FAULTS_MAX: Final = 20
 """Mistakes of one file that are told; of more it is told how many there are."""
 
-_EXAMPLE: Final = "a table [[peer]] with name, guid and host belongs there for each queue manager"
+EXAMPLE: Final = "a table [[peer]] with name, guid and host belongs there for each queue manager"
+"""What a file of peers is to have."""
+
 _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*peer[ \t]*\]\]", re.MULTILINE)
 
 
@@ -51,13 +53,11 @@ def read_peers(path: Path) -> list[Peer]:
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as wrong:
-        raise _refused(path, f"is no TOML: {wrong}; {_EXAMPLE}") from wrong
+        raise _refused(path, f"is no TOML: {wrong}; {EXAMPLE}") from wrong
     tables = found.get("peer", [])
     if not isinstance(tables, list) or len(tables) > PEERS_MAX:
         raise _refused(path, f"at most {PEERS_MAX} tables [[peer]] belong there")
     faults = [f"{path}: {key} is unknown{_nearest(key)}" for key in found if key != "peer"]
-    if not tables and not faults:
-        raise _refused(path, f"names no peer: {_EXAMPLE}; or remove the setting")
     places = _Places(path, text)
     peers: dict[int, Peer] = {}
     for number, table in enumerate(tables):

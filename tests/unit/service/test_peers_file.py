@@ -125,8 +125,6 @@ MISTAKES: dict[str, tuple[bytes, str]] = {
         (PEER + OTHER + 'via = "delta"\n').encode(),
         "line 8, peer 2 (gamma): via is 'delta', which is no peer of this file",
     ),
-    "nothing": (b"", "names no peer: a table [[peer]]"),
-    "comments alone": (b"# nobody yet\n", "names no peer"),
     "a table of another name": (b"[[peers]]\n", "peers is unknown; did you mean [[peer]]?"),
     "no list": (b"peer = 7\n", "tables [[peer]] belong there"),
     "no tables": (b"peer = [7]\n", "peer 1: it is 7; a table belongs there"),
@@ -164,3 +162,11 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refused:
         read_peers(path)
     assert len(refused.value.faults) == 2
+
+
+def test_a_file_that_names_nobody_yet_is_taken(tmp_path: Path) -> None:
+    """GUIDs are known only after a first start; the log has a warning."""
+    path = tmp_path / "peers.toml"
+    for content in ("", "# nobody yet\n"):
+        path.write_text(content)
+        assert read_peers(path) == []
