@@ -264,6 +264,14 @@ def test_a_missing_certificate_or_a_bad_file_of_peers_is_found_before_a_folder_i
     assert not data.exists()
 
 
+def test_why_it_could_not_start_is_in_the_log_file_too(tmp_path: Path) -> None:
+    log, blocked = tmp_path / "merq.log", tmp_path / "file"
+    blocked.touch()
+    refused(ServiceProcess(blocked / "data", settings={"log.file": log}, log=tmp_path / "errors"))
+    assert "initialisation failed" in log.read_text()
+    assert "name another folder" in log.read_text()
+
+
 def test_an_empty_file_of_peers_is_warned_about(tmp_path: Path) -> None:
     empty = tmp_path / "peers.toml"
     empty.touch()

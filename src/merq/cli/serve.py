@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from merq.errors import MerqError
+
 if TYPE_CHECKING:
     from merq.service.logs import OpenLog
 
@@ -71,7 +73,7 @@ def serve(
     # What only this command needs takes a while to import.
     from merq.allocating import keep_freed_memory  # noqa: PLC0415
     from merq.service.daemon import Service  # noqa: PLC0415
-    from merq.service.logs import open_log  # noqa: PLC0415
+    from merq.service.logs import Log, open_log  # noqa: PLC0415
     from merq.service.settings import as_toml, describe, load_settings  # noqa: PLC0415
 
     if help_settings:
@@ -90,6 +92,12 @@ def serve(
         counting = asyncio.create_task(_tell_counts(log))
         try:
             await Service(settings).run()
+        except (MerqError, OSError) as wrong:
+            # What people read on standard error is told by whoever catches it; a log apart, or one
+            # that programs read, has it as an event.
+            if settings.log.file is not None or settings.log.format == "json":
+                Log().error("initialisation failed", error=wrong)
+            raise
         finally:
             counting.cancel()
 

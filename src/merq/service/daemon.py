@@ -105,7 +105,6 @@ class Service:
                     await self._shut()
                     self._enter(State.STOPPED)
                     if not retries:
-                        self._log.error("initialisation failed", error=wrong)
                         raise
                     self._log.error("initialisation failed", error=wrong, retry_s=delay)
                     told = str(wrong).replace("\n", "; ")
