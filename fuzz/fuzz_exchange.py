@@ -3,43 +3,22 @@
     python fuzz/fuzz_exchange.py [libFuzzer options] [corpus folder]
 
 The bytes choose what strangers, the clock, the power and an application do to a queue manager on a
-simulated disk; `tests/hostile/exchange_machine.py` says what must hold after each step. The first
-corpus is chance. A finding is written to a file named crash-…, which the same command takes as an
-argument to show it again. Without atheris (Linux on x86-64 has it) nothing can be run.
+simulated disk; `tests/hostile/exchange_machine.py` says what must hold after each step, and
+`chance_corpus.py` how a finding is shown again.
 """
 
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
-from random import Random
-from typing import Final
 
 import atheris
+from chance_corpus import fuzz
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 with atheris.instrument_imports(include=["merq"]):
     from hostile.exchange_machine import one_input
 
-SEEDS: Final = 40
-SEED_BYTES: Final = 400
-"""About as many as a run uses up: shorter inputs end before much has happened."""
-
-
-def main() -> None:
-    """Runs libFuzzer with some chance as its first corpus."""
-    with tempfile.TemporaryDirectory(prefix="merq-corpus-") as folder:
-        for seed in range(SEEDS):
-            data = Random(seed).randbytes(SEED_BYTES)  # noqa: S311 - repeatable on purpose
-            (Path(folder) / f"chance_{seed}").write_bytes(data)
-        # A file to show again is run alone; a folder of the user's own comes before the seeds.
-        again = any(Path(argument).is_file() for argument in sys.argv[1:])
-        options = [sys.argv[0], "-max_len=800", "-len_control=0", *sys.argv[1:]]
-        atheris.Setup(options if again else [*options, folder], one_input)
-        atheris.Fuzz()
-
-
 if __name__ == "__main__":
-    main()
+    fuzz(one_input)

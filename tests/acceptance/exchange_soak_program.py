@@ -52,15 +52,16 @@ def send_some(
 ) -> None:
     """One transaction of the sender."""
     following = manager.queue(NEXT)
-    outgoing = [
-        each for each in manager.outgoing_queues() if each.destination.lower() == name.lower()
-    ]
+    outgoing = next(
+        (each for each in manager.outgoing_queues() if each.destination.lower() == name.lower()),
+        None,
+    )
     numbers = range(first, first + count)
     with manager.transaction() as tx:
         following.receive(timeout=RECONNECT_S, tx=tx)
-        if outgoing:
+        if outgoing is not None:
             bodies = (BODY % number for number in numbers)
-            outgoing[0].send_many(bodies, tx=tx, dead_letter=dead_letter)
+            outgoing.send_many(bodies, tx=tx, dead_letter=dead_letter)
         else:
             for number in numbers:
                 manager.send(name, BODY % number, tx=tx, dead_letter=dead_letter)

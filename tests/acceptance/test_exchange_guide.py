@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -36,24 +37,26 @@ def rows_of(page: str, heading: str) -> list[str]:
     return [row.split("|")[1].strip() for row in table]
 
 
-def test_two_queue_managers_do_what_the_guide_shows(tmp_path: Path) -> None:
-    (session,) = blocks_of(GUIDE, "sh")
-    script = session.text.replace("127.0.0.", NETWORK)
+def played(folder: Path, text: str) -> list[str]:
+    """What the commands of a block print, those aside that start queue managers."""
+    script = text.replace("127.0.0.", NETWORK).replace("\\\n", "")
     scripts = Path(sys.executable).parent
     variables = environment(PATH=f"{scripts}{os.pathsep}{os.environ['PATH']}")
     settings = {"exchange.listen": "true", "exchange.offline": "false"}
     printed = []
     with ExitStack() as services:
         for line in script.splitlines():
+            made = {each.name for each in folder.iterdir()}
             words = shlex.split(line.partition(" 2> ")[0])
             if words[:2] == ["merq", "serve"]:
                 assert words[2] == "--data"
-                service = ServiceProcess(tmp_path / words[3], *words[4:], settings=settings)
+                flags = [str(folder / each) if each in made else each for each in words[4:]]
+                service = ServiceProcess(folder / words[3], *flags, settings=settings)
                 services.enter_context(service)
                 continue
             done = subprocess.run(
                 ["sh", "-c", line],  # noqa: S607
-                cwd=tmp_path,
+                cwd=folder,
                 env=variables,
                 capture_output=True,
                 text=True,
@@ -62,10 +65,22 @@ def test_two_queue_managers_do_what_the_guide_shows(tmp_path: Path) -> None:
             )
             assert done.returncode == 0, f"{line}\n{done.stderr}"
             printed.append(done.stdout)
-    *_, received, outgoing = printed
+    return printed
+
+
+def test_two_queue_managers_do_what_the_guide_shows(tmp_path: Path) -> None:
+    *_, received, outgoing = played(tmp_path, blocks_of(GUIDE, "sh")[0].text)
     assert "two tins of tea" in received
     assert f"DIRECT=TCP:{NETWORK}3\\PRIVATE$\\orders" in outgoing
     assert "connected" in outgoing
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_two_queue_managers_speak_tls_as_the_guide_shows(tmp_path: Path) -> None:
+    *_, received, status = played(tmp_path, blocks_of(GUIDE, "sh")[1].text)
+    assert "two tins of tea" in received
+    assert re.search(rf"{re.escape(NETWORK)}3 .* us .*TLS", status), status
+    assert f"{NETWORK}3" in (tmp_path / "a" / "tls-hosts").read_text().splitlines()
 
 
 def test_settings_and_peers_in_the_guide_can_be_used_as_they_are(tmp_path: Path) -> None:
@@ -81,6 +96,8 @@ def test_settings_and_peers_in_the_guide_can_be_used_as_they_are(tmp_path: Path)
         ("beta", "", False),
         ("gamma", "beta", False),
         ("laptop", "", True),
+        ("winhost", "", False),
+        ("headquarters", "", False),
     ]
 
 

@@ -44,7 +44,7 @@ def secured(data: Path, authority: Authority, trusted: Authority | None = None) 
         "exchange.tls_cert": cert,
         "exchange.tls_key": key,
         "exchange.tls_ca": (trusted or authority).ca_file,
-        "exchange.tls_only": "true",
+        "exchange.tls": "always",
     }
     return Station(data, settings, address)
 

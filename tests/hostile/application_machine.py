@@ -49,7 +49,6 @@ from merq.wire.view import MessageView
 
 START: Final = 1_700_000_000
 GUID: Final = UUID(int=77)
-STEPS_MAX: Final = 40
 CLIENTS_MAX: Final = 5
 REQUESTS: Final[Sequence[Callable[..., asked.Request]]] = get_args(asked.Request)
 LIMITS: Final = ReceptionLimits(
@@ -182,15 +181,14 @@ class ApplicationMachine:
             self._restart,
             self._send_honestly,
         )
-        for _ in range(STEPS_MAX):
-            if self._choices.is_over:
-                break
-            self._choices.one(steps)()
-            self._settle()
-            self._check_tables()
+        self._choices.play(steps, self._check)
         self._check_application()
         self._restart()
         self._check_application()
+
+    def _check(self) -> None:
+        self._settle()
+        self._check_tables()
 
     # What applications do.
 

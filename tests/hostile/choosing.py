@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+STEPS_MAX: Final = 40
+"""Steps that a machine takes at most."""
 
 _Item = TypeVar("_Item")
 
@@ -39,6 +42,14 @@ class Choices:
     def one(self, items: Sequence[_Item]) -> _Item:
         """One of these."""
         return items[self.below(len(items))]
+
+    def play(self, steps: Sequence[Callable[[], object]], check: Callable[[], None]) -> None:
+        """Takes one step after the other, and checks what must hold after each."""
+        for _ in range(STEPS_MAX):
+            if self.is_over:
+                break
+            self.one(steps)()
+            check()
 
     def some_bytes(self, most: int) -> bytes:
         """As they are."""

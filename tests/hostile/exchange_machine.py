@@ -35,7 +35,6 @@ FRIEND: Final = UUID(int=2)
 GUIDS: Final = (FRIEND, OURS, UUID(int=3), UUID(int=4), UUID(int=0))
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 ADDRESSES: Final = (THERE, "10.0.0.3", "10.0.0.4", HERE)
-STEPS_MAX: Final = 40
 CLOCK_MAX: Final = 0xFFFFFFFF - 90_000
 """The last second of 2106 but a day: no message can tell a later time."""
 
@@ -178,15 +177,14 @@ class ExchangeMachine:
             self._purge,
             self._dial,
         )
-        for _ in range(STEPS_MAX):
-            if self._choices.is_over:
-                break
-            self._choices.one(steps)()
-            self._settle()
-            self._check_tables()
+        self._choices.play(steps, self._check)
         self._check_application()
         self._restart(is_power=True)
         self._check_application()
+
+    def _check(self) -> None:
+        self._settle()
+        self._check_tables()
 
     # What strangers do.
 

@@ -40,6 +40,13 @@ SAY_S: Final = 10.0
 KILL_SHADOW_S: Final = 1.0
 """A send that began so shortly after a kill measures the start, and not the strangers."""
 
+SETTINGS: Final = {
+    "log.repeats_max": 10,
+    "exchange.retry_s": 1,
+    "exchange.retry_max_s": 60,
+}
+"""As people have them, but that who was killed is called again soon."""
+
 QUEUES_LEFT_MAX: Final = 16
 """A local application may make queues, and one that attacks does."""
 
@@ -155,8 +162,8 @@ class HostileLoad:
         self._plan = plan
         self._say = say
         self._chance = Random(plan.seed)  # noqa: S311 - repeatable on purpose
-        self._sender = Station(folder / "laptop", {"log.repeats_max": 10}, new_address())
-        self._receiver = Station(folder / "office", {"log.repeats_max": 10}, new_address())
+        self._sender = Station(folder / "laptop", SETTINGS, new_address())
+        self._receiver = Station(folder / "office", SETTINGS, new_address())
         self._outcome = Outcome()
         self._programs: dict[str, subprocess.Popen[bytes]] = {}
         self._strangers: dict[str, subprocess.Popen[bytes]] = {}

@@ -19,7 +19,12 @@ from kit.exchange import Manager
 from kit.raw_sessions import RawSession
 from kit.stations import Station, end_cleanly
 from merq.errors import WireError
-from merq.exchange.inbound import ARRIVALS_MAX, ARRIVALS_MIN, ARRIVALS_S
+from merq.exchange.inbound import (
+    ARRIVALS_MAX,
+    ARRIVALS_S,
+    TELLING_S,
+    TOLD_AT_ONCE,
+)
 from merq.model.queue import OutgoingState
 from merq.wire.message import UserMessage
 from merq.wire.multiqueue import MQF_ELEMENTS_MAX
@@ -27,6 +32,7 @@ from merq.wire.view import MessageView
 
 QUEUE = r"TCP:10.0.0.1\private$\orders"
 GUID = UUID(int=7).bytes_le
+GUID_77 = UUID(int=77).bytes_le
 MIB = 1 << 20
 SLOWEST = 40.0
 """So much longer than the checking of as many bytes in small messages may a packet take."""
@@ -125,7 +131,7 @@ def test_a_message_does_not_wait_for_all_that_a_stranger_sent_before() -> None:
 def test_no_more_messages_are_taken_at_once_than_fit_into_their_time() -> None:
     manager, orders = office()
     seconds = iter(range(100_000))
-    manager.exchange.inbound.clock = lambda: float(next(seconds))  # a second for each change
+    manager.exchange.inbound.clock = lambda: float(next(seconds))  # a second for each packet
     stranger = RawSession.connect(manager, "10.6.6.6", UUID(int=66)).establish()
     numbers = count(1)
     for _ in range(300):
@@ -139,7 +145,30 @@ def test_no_more_messages_are_taken_at_once_than_fit_into_their_time() -> None:
         taken.append(len(manager.bodies(orders)) - before)
         for _ in range(300):
             manager.exchange.received(stranger.link, messages(stranger, numbers, 1), 0.0)
-    assert taken == [300, ARRIVALS_MIN, ARRIVALS_MIN, ARRIVALS_MIN], "measured by the first ones"
+    assert taken == [1, 1, 1, 1], "each took longer than all have together"
+
+
+def test_many_senders_are_told_how_far_they_are_in_several_turns() -> None:
+    manager = Manager("office", "10.0.0.1", UUID(int=1))
+    sender = RawSession.connect(manager, "10.7.7.7", UUID(int=77)).establish()
+    place = packets.Transaction(packets.MADE_AT << 32, 1, 0)
+    sequences = 2 * TOLD_AT_ONCE + 1
+    for number in range(sequences):
+        manager.create(f"orders{number}", transactional=True)
+        name = QUEUE + str(number)
+        sender.say(packets.message(GUID_77, number + 1, name, transaction=place), 0.0)
+    ticks = count()
+    inbound = manager.exchange.inbound
+    inbound.clock = lambda: next(ticks) * 2 * TELLING_S  # to tell some takes long
+    now, turns = 60.0, 0
+    manager.exchange.tick(now)
+    while inbound.has_more:
+        turns += 1
+        manager.exchange.go_on(now)
+    assert turns == 2, "so many at once, so many in the next turn, one in the last"
+    inbound.clock = lambda: 0.0
+    sender.settle(now)
+    assert len(sender.messages()) == sequences
 
 
 # The assembled service.

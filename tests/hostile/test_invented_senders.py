@@ -18,6 +18,7 @@ from kit.exchange import START, Manager
 from kit.raw_sessions import RawSession
 from merq.engine import history, incoming, order_acks
 from merq.exchange import Link
+from merq.exchange.tls_policy import TlsUse
 from unit.exchange.exchange_world import GUIDS, ONE, ORDERED, QUEUE, THREE, TWO, TX, manager, pair
 
 FLOOD_BYTES: Final = 5_000_000
@@ -291,8 +292,8 @@ def test_five_hundred_connections_from_one_address_are_not_looked_through_for_ea
     board = receiver.exchange.outbound._board
     for session in sessions:
         assert board.find_asker(THREE, session.guid, is_secure=False) is session.link
-        assert board.find(THREE, session.guid, 0.0, is_secure=False) is None, "nobody confirms it"
-    assert board.find(THREE, UUID(int=0), 0.0, is_secure=False) is None, "nor who else it may be"
+        assert board.find(THREE, session.guid, 0.0, TlsUse.CLEAR) is None, "nobody confirms it"
+    assert board.find(THREE, UUID(int=0), 0.0, TlsUse.CLEAR) is None, "nor who else it may be"
     assert looks <= 4 * len(sessions)
     for session in sessions:
         session.hang_up()

@@ -70,6 +70,7 @@ def facts_of(found: Status) -> list[tuple[str, str]]:
         ("clients", f"{count(found.connections, 'connection')}, {count(found.readers, 'reader')}"),
         ("other computers", count(found.sessions, "session")),
         ("transactions", f"{found.transactions:,} open, {found.prepared:,} prepared"),
+        *[("TLS fails with", each) for each in found.tls_failures],
         ("set aside", _set_aside(found.set_aside)),
     ]
     return [(name, value) for name, value in facts if value]

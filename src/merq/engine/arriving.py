@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -131,7 +131,7 @@ class Arrivals:
         self.impostors = 0
         self.room = ArrivalRoom(state)
 
-    def arrive(self, request: int, arrivals: Sequence[Arrival]) -> Arrived:
+    def arrive(self, request: int, arrivals: Iterable[Arrival]) -> Arrived:
         """[MS-MQQB] 3.1.5.8: takes messages; answers when what is to be kept of them is durable."""
         change = Change()
         self._filler = Filler(self._state, change)

@@ -18,6 +18,7 @@ from merq.exchange.outbound import Outbound
 from merq.exchange.routes import NULL_GUID, Peers
 from merq.exchange.settings import ExchangeSettings
 from merq.exchange.switchboard import Fact, Switchboard
+from merq.exchange.tls_policy import TlsPolicy
 from merq.host import Host
 from merq.model.properties import ConnectionStatus
 from merq.protocol.application.reports import LinkReport
@@ -77,6 +78,16 @@ class Exchange:
         if self.settings.hardened or not self._host.engine.state.connection_active:
             return False
         return self._board.accepted < self.settings.links_max
+
+    @property
+    def tls(self) -> TlsPolicy:
+        """Who is spoken to inside of TLS, and what is remembered of that."""
+        return self._board.tls
+
+    @property
+    def tls_failures(self) -> tuple[str, ...]:
+        """Who cannot be reached inside of TLS, and why: a sentence each."""
+        return self.outbound.tls_failures
 
     @property
     def throttled(self) -> tuple[str, ...]:
@@ -154,6 +165,8 @@ class Exchange:
     def connected(self, link: Link, now: float, *, pinged: bool = False) -> None:
         """A link that was dialled is connected."""
         self._board.dials.ended(link)
+        if link.is_secure:
+            self._board.tls.reached(link.host or link.address)
         link.session = Session(
             self.guid,
             self.settings.session,
@@ -177,8 +190,18 @@ class Exchange:
         """A link that was dialled could not be connected."""
         self._board.remove(link, now)
         self._board.unreachable(link, now)
+        if not link.is_secure:
+            self._board.tls.unreachable(link.address)
         self._board.tell("no connection", peer=link.address, reason=text)
         self.outbound.failed(link, status, text, now)
+
+    def tls_absent(self, link: Link, text: str, now: float) -> None:
+        """Nobody is at the TLS port of where a link was dialled, and it may go on in clear."""
+        assert link.may_be_clear, "who has to be reached inside of TLS is not reached in clear"
+        self._board.remove(link, now)
+        self._board.tls.absent(link.address, now)
+        self._board.tell("no TLS there, it goes on in clear", peer=link.address, reason=text)
+        self.outbound.go_clear(link, text, now)
 
     def looked_up(self, host: str, addresses: list[str], now: float, text: str = "") -> None:
         """The addresses of a host, or why there are none."""
@@ -212,7 +235,7 @@ class Exchange:
             self._board.met(link, now)
             self._acquaintances.session_opened(link.address)
             if link.is_secure:
-                self._board.peers.learn_secure(link.address)
+                self._board.tls.met(link.address)
             self._board.tell(
                 "session open", peer=link.address, queue_manager=guid, ours=link.is_outgoing
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Final
 from uuid import UUID
 
@@ -37,14 +38,18 @@ ADMIN_QUEUE: Final = 7 << 13
 ARRIVALS_MAX: Final = 1024
 """Messages that are taken with one change, at most."""
 
-ARRIVALS_MIN: Final = 8
-"""Messages that are taken with one change, however long they take."""
-
 ARRIVALS_S: Final = 0.002
-"""How long it should take to decide on the messages of one change: others wait meanwhile."""
+"""For how long messages are taken for one change, what came last of it whole: others wait
+meanwhile."""
 
 ARRIVALS_ALONE_S: Final = 0.01
 """The same while no application asks for anything: each change costs a way to the disk."""
+
+TELLING_S: Final = 0.001
+"""For how long senders are told how far they are; the rest of them in the next turn."""
+
+TOLD_AT_ONCE: Final = 16
+"""Senders that are told before the time is looked at."""
 
 DROPPED_TOLD_S: Final = 60.0
 """Seconds between two lines about messages that were dropped."""
@@ -75,11 +80,11 @@ class Inbound:
         self._acquaintances = acquaintances
         self._engine = board.host.engine
         self._inbox: FairRing[str, tuple[Link, list[MessageView]]] = FairRing()
-        self._arrivals_max = ARRIVALS_MAX
         self._request = 0
         self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
         self._due: Deadlines[Incoming] = Deadlines()
+        self._is_telling = False
         self._forget_at = 0
         self._dropped = 0
         self._tell_dropped_at = 0.0
@@ -112,7 +117,11 @@ class Inbound:
 
     @property
     def has_more(self) -> bool:
-        """Whether messages wait that could be taken at once."""
+        """Whether messages wait that could be taken at once, or senders to be told."""
+        return self._is_telling or self._has_arrivals
+
+    @property
+    def _has_arrivals(self) -> bool:
         return bool(self._inbox) and not self._request and not self.is_full
 
     def go_on(self, now: float) -> None:
@@ -126,30 +135,21 @@ class Inbound:
             self._board.tell("senders were forgotten", queue=queue, count=count)
         if self._throttled:
             self._relieve(now)
-        while self.has_more:
+        if self._is_telling:
+            self._tell_senders(now)
+        while self._has_arrivals:
             self._take_some(now)
 
     def _take_some(self, now: float) -> None:
-        arrivals: list[Arrival] = []
         batches: list[tuple[Link, list[MessageView]]] = []
-        while self._inbox and len(arrivals) < self._arrivals_max:
-            link, views = self._inbox.pop()
-            if link.drops_arrivals:
-                continue  # it comes again
-            self._taken.append(link)
-            batches.append((link, views))
-            guid = link.remote_guid.bytes_le
-            if any([view.user_flags & ADMIN_QUEUE for view in views]):  # noqa: C419 - quicker
-                views = self._granted(link, views)
-            arrivals += [Arrival(view, link.address, guid) for view in views]
-        if not arrivals:
+        arrivals = self._next_arrivals(batches)
+        first = next(arrivals, None)
+        if first is None:
             return
         self._request = REQUEST | 1
         ignored = self._engine.departures.ignored_acks
         impostors = self._engine.arrivals.impostors
-        began = self.clock()
-        arrived = self._engine.arrivals.arrive(self._request, arrivals)
-        self._pace(len(arrivals), self.clock() - began)
+        arrived = self._engine.arrivals.arrive(self._request, chain((first,), arrivals))
         self._tell_impostors(batches, self._engine.arrivals.impostors - impostors)
         self._tell_ignored(batches, self._engine.departures.ignored_acks - ignored)
         self._sequences = arrived.sequences
@@ -162,12 +162,30 @@ class Inbound:
         if arrived.refusal:
             self._refuse(batches, arrived, now)
 
-    def _pace(self, count: int, seconds: float) -> None:
-        """As many messages are taken next as fit into the time, by what these took."""
-        most_s = ARRIVALS_ALONE_S if self.is_alone else ARRIVALS_S
-        fitting = int(count * most_s / seconds) if seconds > 0 else ARRIVALS_MAX
-        # Dear ones count at once, cheap ones only when they keep coming.
-        self._arrivals_max = max(min(fitting, 2 * self._arrivals_max, ARRIVALS_MAX), ARRIVALS_MIN)
+    def _next_arrivals(self, batches: list[tuple[Link, list[MessageView]]]) -> Iterator[Arrival]:
+        """Messages for one change, until there are many or the time of a turn is over.
+
+        What a message costs is known only when it was taken, so the time is looked at in between.
+
+        Args:
+            batches: Gets those that were begun to be taken.
+        """
+        until = self.clock() + (ARRIVALS_ALONE_S if self.is_alone else ARRIVALS_S)
+        count = 0
+        while self._inbox and count < ARRIVALS_MAX:
+            link, views = self._inbox.pop()
+            if link.drops_arrivals:
+                continue  # it comes again
+            self._taken.append(link)
+            batches.append((link, views))
+            guid = link.remote_guid.bytes_le
+            if any([view.user_flags & ADMIN_QUEUE for view in views]):  # noqa: C419 - quicker
+                views = self._granted(link, views)
+            for view in views:
+                yield Arrival(view, link.address, guid)
+            count += len(views)
+            if self.clock() > until:
+                break
 
     def _granted(self, link: Link, views: list[MessageView]) -> list[MessageView]:
         """Messages as they are taken: those whose administration queue may not be told ask for
@@ -384,10 +402,17 @@ class Inbound:
             self._engine.arrivals.forget_idle()
 
     def _tell_senders(self, now: float) -> None:
+        """Tells those who are due: there may be thousands, and others have their turn meanwhile."""
         change = Change()
-        for incoming in self._due.take(now):
-            incoming.told_at = now
-            incoming.told_place = incoming.settled
-            order_told(self._engine.state, change, incoming)
+        until = self.clock() + TELLING_S
+        self._is_telling = False
+        while some := self._due.take(now, TOLD_AT_ONCE):
+            for incoming in some:
+                incoming.told_at = now
+                incoming.told_place = incoming.settled
+                order_told(self._engine.state, change, incoming)
+            if len(some) == TOLD_AT_ONCE and self.clock() > until:
+                self._is_telling = True
+                break
         if change.steps:
             self._engine.state.submit(change)

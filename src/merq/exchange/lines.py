@@ -55,7 +55,6 @@ class Line:
         link: The connection that it uses, open or not.
         guid: Who must be there.
         destination: The queue manager that its messages are for; null if their name says.
-        is_secure: Its messages go inside of TLS only.
         host: What the other side is called.
         is_order_queue: It leads to an order queue: what it carries are acknowledgments end to end.
         order_queue_of: Who must be at the address of an order queue; null if nobody in particular.
@@ -67,6 +66,7 @@ class Line:
             of this queue manager's messages alone go through it. None if everything may.
         needs_dial: Something else is in the queue: this side has to connect.
         awaits_asker: Its host is unknown: it waits for a session of who wants to be told.
+        tls_failure: Why its host could not be reached inside of TLS; empty if that is not so.
         was_held: The queue was on hold when it was looked at last.
     """
 
@@ -83,13 +83,13 @@ class Line:
         "guid",
         "host",
         "is_order_queue",
-        "is_secure",
         "kind",
         "link",
         "name",
         "needs_dial",
         "order_queue_of",
         "queue",
+        "tls_failure",
         "transfer",
         "tried_at",
         "was_held",
@@ -114,7 +114,6 @@ class Line:
             index.by_guid[self] = None
         self.guid: UUID = NULL_GUID
         self.destination: UUID = NULL_GUID
-        self.is_secure = False
         self.host = ""
         self.asking = ""
         self.asker: UUID | None = None
@@ -123,6 +122,7 @@ class Line:
         self.kind = DialKind.FRESH
         self.failures = 0
         self.tried_at: float | None = None
+        self.tls_failure = ""
         self.was_held = False
 
     @property

@@ -46,6 +46,7 @@ class Link:
         is_outgoing: This side has connected.
         session: What is said through it; None while it is being made.
         is_secure: It is inside of TLS.
+        may_be_clear: It is inside of TLS, and another is made in clear if nobody is at the port.
         host: What the other side was called, if it was by name.
         expected: Who must be at the other end; null if anybody may.
         queues: Outgoing queues that use it.
@@ -74,6 +75,7 @@ class Link:
         "is_refused",
         "is_secure",
         "local_address",
+        "may_be_clear",
         "network",
         "number",
         "outbox",
@@ -103,6 +105,7 @@ class Link:
         self.is_outgoing = is_outgoing
         self.expected = expected
         self.is_secure = is_secure
+        self.may_be_clear = False
         self.host = host
         self.session: Session[Token] | None = None
         self.queues: dict[Queue, None] = {}

@@ -161,7 +161,7 @@ class Outbound:
             line.tried_at = None  # nobody was called
             return
         line.guid, line.destination = found.guid, found.destination
-        line.host, line.is_secure = found.host, found.is_secure
+        line.host = found.host
         if is_address(found.host):
             self._reach(line, [found.host], now)
         else:
@@ -222,9 +222,8 @@ class Outbound:
             return
         link = self._existing(line, addresses, now)
         if link is None:
-            link = self._board.dial(
-                addresses[0], line.guid, line.kind, is_secure=line.is_secure, host=line.host
-            )
+            tls = self._board.tls.use(line.host, addresses[0], now)
+            link = self._board.dial(addresses[0], line.guid, line.kind, tls, line.host)
         if link is None:
             most = self._board.settings.dialled_links_max
             text = f"{most} connections that this side made are open: no more are made"
@@ -246,14 +245,16 @@ class Outbound:
             guid = UUID(bytes_le=known)  # others may have connected from the same address
         best = None
         for address in addresses:
-            link = self._board.find(address, guid, now, is_secure=line.is_secure)
+            tls = self._board.tls.use(line.host, address, now)
+            link = self._board.find(address, guid, now, tls)
             if link is not None and link.is_open:
                 return link
             best = best or link
         asker = self._askers.first(line)
         for address in addresses if asker is not None else ():
             assert asker is not None, "otherwise there is no address"
-            link = self._board.find_asker(address, asker, is_secure=line.is_secure)
+            is_secure = self._board.tls.is_demanded(line.host, address)
+            link = self._board.find_asker(address, asker, is_secure=is_secure)
             if link is not None:
                 line.asker = None if line.is_order_queue else asker
                 return link
@@ -276,7 +277,10 @@ class Outbound:
         line.enter(OutgoingState.CONNECTED)
         line.failures = 0
         line.needs_dial = False
+        line.tls_failure = ""
         line.transfer.next_hops = (link.address,)
+        if link.is_secure and link.is_outgoing:
+            self._board.tls.reached(line.host)
         line.note(ConnectionStatus.ESTABLISHED, self._state.now)
         if line.transfer.unordered and line.resend_at is None:
             self._start_resend(line, now)
@@ -322,6 +326,7 @@ class Outbound:
         for queue in list(link.queues):
             line = self.line(queue)
             line.note(status, self._state.now, error=_UNREACHABLE, text=text)
+            line.tls_failure = text if link.is_secure else ""
             line.link = None
             line.asker = None
             hops = line.hops
@@ -330,6 +335,15 @@ class Outbound:
                 self._reach(line, rest, now)
             else:
                 self._retry(line, now)
+        link.queues.clear()
+
+    def go_clear(self, link: Link, text: str, now: float) -> None:
+        """Nobody is at the TLS port of an address: it is connected to in clear."""
+        for queue in list(link.queues):
+            line = self.line(queue)
+            line.note(ConnectionStatus.IN_PROCESS, self._state.now, text=text)
+            line.link = None
+            self._reach(line, line.hops[line.hops.index(link.address) :], now)
         link.queues.clear()
 
     def _retry(self, line: Line, now: float) -> None:
@@ -353,6 +367,16 @@ class Outbound:
             else:
                 line.enter(OutgoingState.INACTIVE)
         link.queues.clear()
+
+    @property
+    def tls_failures(self) -> tuple[str, ...]:
+        """Hosts that messages wait for because TLS with them fails, and why: a sentence each."""
+        found = {
+            line.host: line.tls_failure
+            for line in self._lines.values()
+            if line.tls_failure and line.has_waiting
+        }
+        return tuple(f"{host}: {text}" for host, text in found.items())
 
     # Sending.
 

@@ -12,6 +12,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 from uuid import UUID
 
+from merq.exchange.settings import TlsMode
 from merq.model.names import DirectName, DirectProtocol, FormatName, PrivateName, PublicName
 from merq.wire.acks import ORDER_QUEUE_ID, ORDER_QUEUE_PATH
 
@@ -30,13 +31,13 @@ class Peer:
 
     Attributes:
         name: What it is called there.
-        guid: Its identifier.
+        guid: Its identifier; null if only its name or address is known.
         host: Its host name or address; empty if it is reached through another.
         via: The name of the one through which it is reached.
         public_queues: Identifiers of its public queues.
         base_priorities: [MS-MQMQ] 2.3.1.6: what its public queues add to their messages' priorities
             on the way to it, if not 0.
-        is_secure: Sessions with it must be inside of TLS.
+        tls: Whether it is spoken to inside of TLS; None if nothing is said about that.
         trust_inbound: A connection that comes in and says this identifier is trusted to be this
             peer, so that messages for it go through it: nobody can connect to it, because it is
             behind NAT or a firewall, say.
@@ -48,7 +49,7 @@ class Peer:
     via: str = ""
     public_queues: tuple[UUID, ...] = ()
     base_priorities: Mapping[UUID, int] = field(default_factory=dict)
-    is_secure: bool = False
+    tls: TlsMode | None = None
     trust_inbound: bool = False
 
 
@@ -60,13 +61,11 @@ class Route:
         host: A host name or an address.
         guid: Who must be there; null if anybody may.
         destination: The queue manager that the message is for; null if the name does not say.
-        is_secure: The session must be inside of TLS.
     """
 
     host: str
     guid: UUID = NULL_GUID
     destination: UUID = NULL_GUID
-    is_secure: bool = False
 
 
 class Peers:
@@ -76,9 +75,8 @@ class Peers:
         base_priorities: Those of public queues that have one.
     """
 
-    def __init__(self, peers: Iterable[Peer] = (), *, all_secure: bool = False) -> None:
-        self._all_secure = all_secure
-        self._secure_hosts: set[str] = set()
+    def __init__(self, peers: Iterable[Peer] = ()) -> None:
+        self._tls_modes: dict[str, TlsMode] = {}
         self._by_guid: dict[UUID, Peer] = {}
         self._by_name: dict[str, Peer] = {}
         self._places: dict[UUID, UUID] = {}
@@ -86,14 +84,21 @@ class Peers:
         self._hosts: set[str] = set()
         self.base_priorities: dict[UUID, int] = {}
         for peer in peers:
-            self._by_guid[peer.guid] = peer
+            if peer.guid != NULL_GUID:
+                self._by_guid[peer.guid] = peer
             self._by_name[peer.name.lower()] = peer
             self._hosts |= {peer.name.lower(), plain_host(peer.host)} - {""}
-            if peer.is_secure:
-                self._secure_hosts |= {peer.host.lower(), peer.name.lower()}
+            if peer.tls is not None:
+                for host in {plain_host(peer.host), plain_host(peer.name)} - {""}:
+                    self._tls_modes[host] = peer.tls
             for queue in peer.public_queues:
                 self._places[queue] = peer.guid
             self.base_priorities.update(peer.base_priorities)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the settings name nobody."""
+        return not self._by_name
 
     @property
     def places(self) -> dict[UUID, UUID]:
@@ -113,11 +118,11 @@ class Peers:
                 break
             peer = self._by_name.get(peer.via.lower())
         if peer is not None and peer.host:
-            return Route(peer.host, peer.guid, guid, self.is_secure(peer.host))
+            return Route(peer.host, peer.guid, guid)
         address = self._learned.get(guid)
         if address is None:
             return None
-        return Route(address, guid, guid, self.is_secure(address))
+        return Route(address, guid, guid)
 
     def has_host(self, host: str) -> bool:
         """Whether the settings have a queue manager of this name or at this address."""
@@ -140,13 +145,9 @@ class Peers:
             del self._learned[next(iter(self._learned))]
         self._learned[guid] = address
 
-    def is_secure(self, host: str) -> bool:
-        """Whether sessions with a host or an address must be inside of TLS."""
-        return self._all_secure or host.lower() in self._secure_hosts
-
-    def learn_secure(self, address: str) -> None:
-        """With this address nothing is said in clear any more."""
-        self._secure_hosts.add(address)
+    def tls_mode(self, host: str) -> TlsMode | None:
+        """Whether a host or an address is spoken to inside of TLS, if the settings say so."""
+        return self._tls_modes.get(plain_host(host))
 
 
 def is_order_queue(name: FormatName) -> bool:
@@ -169,7 +170,7 @@ def is_ours(name: FormatName) -> bool:
 def route(name: FormatName, peers: Peers, places: dict[UUID, UUID]) -> Route | None:
     """[MS-MQQB] 3.1.7.4: where to connect for a name, or None if that is not known."""
     if isinstance(name, DirectName):
-        return Route(name.host, is_secure=peers.is_secure(name.host))
+        return Route(name.host)
     if isinstance(name, PrivateName):
         return peers.find(name.computer)
     if isinstance(name, PublicName):

@@ -24,6 +24,19 @@ class AllowedAdminQueues(Enum):
     """Anywhere, as [MS-MQQB] 3.1.7.15 has it."""
 
 
+class TlsMode(Enum):
+    """Whether other queue managers are spoken to inside of TLS, which is Merq's own."""
+
+    AUTO = "auto"
+    """Where both can: TLS is tried first, and who was reached so is never spoken to in clear."""
+
+    ALWAYS = "always"
+    """Inside of TLS, or not at all."""
+
+    NEVER = "never"
+    """In clear."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeSettings:
     """How messages travel; times in seconds.
@@ -59,6 +72,9 @@ class ExchangeSettings:
             may also go through a connection that comes from there.
         allowed_admin_queues: Where administration queues may be that others' messages name.
         acknowledgment_lifetime_s: How long administration acknowledgments wait to be sent.
+        tls: Whether others are spoken to inside of TLS, where the file of peers does not say.
+        is_tls_set_up: This side has a certificate and knows an authority.
+        tls_absent_s: How long it is remembered that nobody is at the TLS port of an address.
         outbox_high_bytes: With so much unwritten nothing more is sent on a connection.
     """
 
@@ -86,4 +102,7 @@ class ExchangeSettings:
     trust_inbound_s: float = 0.0
     allowed_admin_queues: AllowedAdminQueues = AllowedAdminQueues.KNOWN
     acknowledgment_lifetime_s: int = 3 * 86_400
+    tls: TlsMode = TlsMode.AUTO
+    is_tls_set_up: bool = False
+    tls_absent_s: float = 3600.0
     outbox_high_bytes: int = 4 << 20

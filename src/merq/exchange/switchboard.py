@@ -15,6 +15,7 @@ from merq.exchange.held_bytes import HeldBytes
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, Peers
 from merq.exchange.settings import ExchangeSettings
+from merq.exchange.tls_policy import TlsPolicy, TlsUse
 from merq.host import Host
 from merq.model.peer_networks import peer_network
 from merq.model.queue import OutgoingState
@@ -34,6 +35,7 @@ class Switchboard:
     Attributes:
         dirty: Connections that have something to be written, or are to be closed.
         dials: Connections that are to be made, or are being made.
+        tls: Who is spoken to inside of TLS.
         confirmations: Who answered where when this side connected.
         told: What people may want to know: a text, and what it is about.
         held: What all connections have under way.
@@ -60,6 +62,7 @@ class Switchboard:
         self.dirty: dict[Link, None] = {}
         self.dials = Dials(settings.dials_max)
         self.confirmations = Confirmations(settings.trust_inbound_s)
+        self.tls = TlsPolicy(peers, settings, self._tell_forgotten)
         self.told: list[tuple[str, dict[str, Fact]]] = []
         self.held = HeldBytes(settings.held_bytes_max)
         self.ready: dict[Link, None] = {}
@@ -96,7 +99,7 @@ class Switchboard:
             return True
         return self.confirmations.holds(address, guid, now)
 
-    def find(self, address: str, guid: UUID, now: float, *, is_secure: bool) -> Link | None:
+    def find(self, address: str, guid: UUID, now: float, tls: TlsUse) -> Link | None:
         """A connection to an address, and to a certain queue manager if that matters.
 
         If several queue managers have connected from that address, and it does not say which is
@@ -110,8 +113,10 @@ class Switchboard:
             links = self._by_address.get(address, {})
         best = None
         for link in links:
-            if link.closing or (is_secure and not link.is_secure):
+            if link.closing or (tls is TlsUse.REQUIRED and not link.is_secure):
                 continue
+            if tls is TlsUse.CLEAR and link.is_secure and not link.is_open:
+                continue  # what keeps TLS from being there does not concern it
             if not link.is_outgoing and not (link.is_open and self.carries(link, now)):
                 continue
             if link.is_open and link.is_outgoing:
@@ -186,9 +191,7 @@ class Switchboard:
         del self._claims[guid]
         self.peers.learn(guid, claim.address)
 
-    def dial(
-        self, address: str, guid: UUID, kind: DialKind, *, is_secure: bool, host: str
-    ) -> Link | None:
+    def dial(self, address: str, guid: UUID, kind: DialKind, tls: TlsUse, host: str) -> Link | None:
         """A connection that is to be made, or None if there are too many.
 
         What only acknowledgments wait for has a share of the room here, too.
@@ -199,7 +202,9 @@ class Switchboard:
             is_answer and len(self._answering) >= max(int(most * kind.value), 1)
         ):
             return None
+        is_secure = tls is not TlsUse.CLEAR
         link = self._add(address, is_outgoing=True, guid=guid, is_secure=is_secure, host=host)
+        link.may_be_clear = tls is TlsUse.TRIED
         self._dialled += 1
         if is_answer:
             self._answering.add(link)
@@ -316,6 +321,9 @@ class Switchboard:
         """Something happened in a session: its timers may run out at another time."""
         if link.session is not None and not link.is_lost:
             self.deadlines.set(link, link.session.next_deadline())
+
+    def _tell_forgotten(self, host: str, reason: str) -> None:
+        self.tell("it is forgotten that a host has TLS", host=host, reason=reason)
 
     def tell(self, text: str, **fields: Fact) -> None:
         """Something happened that people may want to know."""

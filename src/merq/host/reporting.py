@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -34,6 +35,10 @@ THROTTLED_TOLD_MAX: Final = 100
 """Addresses that found no room and are told of."""
 
 
+TLS_FAILURES_TOLD_MAX: Final = 20
+"""Queue managers with which TLS fails and that are told of."""
+
+
 class Sessions(Protocol):
     """Who has the sessions with other queue managers."""
 
@@ -44,6 +49,10 @@ class Sessions(Protocol):
     @property
     def throttled(self) -> tuple[str, ...]:
         """Addresses from which nothing is read, because their messages found no room."""
+
+    @property
+    def tls_failures(self) -> tuple[str, ...]:
+        """Whom messages wait for because TLS fails, and why: a sentence each."""
 
     def reports(self) -> list[LinkReport]:
         """All connections, and what each is for."""
@@ -60,6 +69,11 @@ class NoSessions:
     @property
     def throttled(self) -> tuple[str, ...]:
         """Nobody is."""
+        return ()
+
+    @property
+    def tls_failures(self) -> tuple[str, ...]:
+        """There are none."""
         return ()
 
     def reports(self) -> list[LinkReport]:
@@ -87,8 +101,7 @@ def status(host: Host, hall: Hall) -> Status:
     """How the queue manager is."""
     engine = host.engine
     state, limits = engine.state, engine.state.limits
-    # What is written and not published was not sent yet.
-    queues = [each for each in state.queues.values() if not _is_stage(each)]
+    counts = _Counts(state.queues.values())
     return Status(
         name=state.name,
         guid=state.guid,
@@ -98,17 +111,17 @@ def status(host: Host, hall: Hall) -> Status:
         throttled=state.throttled,
         low_on_disk=state.low_on_disk,
         low_on_memory=state.low_on_memory,
-        queues=sum(_is_private(each) for each in queues),
-        outgoing_queues=sum(each.is_outgoing for each in queues),
-        messages=sum(each.positions.count for each in queues),
-        message_bytes=sum(each.positions.total_bytes for each in queues),
+        queues=counts.queues,
+        outgoing_queues=counts.outgoing_queues,
+        messages=counts.messages,
+        message_bytes=counts.message_bytes,
         express_bytes=state.memory_bytes,
         free_disk_bytes=host.room,
         log_bytes=sum(each.used for each in host.log.segments()),
         transactions=len(state.transactions),
         prepared=len(engine.transactions.prepared()),
         connections=hall.connections,
-        readers=sum(len(each.waiting) for each in queues),
+        readers=counts.readers,
         online=state.connection_active,
         sessions=hall.sessions.open_count,
         quota_bytes=_limited(limits.quota_bytes),
@@ -117,8 +130,26 @@ def status(host: Host, hall: Hall) -> Status:
         network_quota_bytes=_limited(limits.network_quota_bytes) if limits.is_shared else 0,
         network_express_bytes=state.network_memory.total_bytes,
         throttled_peers=hall.sessions.throttled[:THROTTLED_TOLD_MAX],
+        tls_failures=hall.sessions.tls_failures[:TLS_FAILURES_TOLD_MAX],
         set_aside=host.set_aside_count,
     )
+
+
+class _Counts:
+    """What all queues have together, counted in one go: there may be thousands."""
+
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        self.queues = self.outgoing_queues = self.messages = self.message_bytes = self.readers = 0
+        for queue in queues:
+            kind = queue.properties.kind
+            if kind is QueueKind.STAGE:
+                continue  # what is written and not published was not sent yet
+            if kind is QueueKind.PRIVATE:
+                self.queues += queue.number >= FIRST_PRIVATE_NUMBER
+            self.outgoing_queues += queue.is_outgoing
+            self.messages += queue.positions.count
+            self.message_bytes += queue.positions.total_bytes
+            self.readers += len(queue.waiting)
 
 
 def _limited(quota_bytes: int) -> int:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any, Final, Protocol, cast
 
 from merq.allocating import give_back_freed_memory
@@ -24,6 +22,7 @@ from merq.exchange.lookups import LOOKUPS_MAX, OTHERS_LOOKUPS_MAX
 from merq.exchange.switchboard import Fact
 from merq.model.properties import ConnectionStatus
 from merq.net.accepting import Acceptor
+from merq.net.dialling import DialFailure, LinkingSettings, dial, tls_refusal
 from merq.net.pinging import Pinger
 from merq.net.securing import Handshakes, Securing
 
@@ -54,35 +53,6 @@ class Teller(Protocol):
 
     def warning(self, event: str, **fields: Fact) -> None:
         """Something that somebody should look at."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkingSettings:
-    """Where to listen and how to connect.
-
-    Attributes:
-        host: The address to listen on, and to connect from unless it stands for all of them.
-        port: The TCP port, here and everywhere.
-        listens: Whether others may connect.
-        connect_s: How long a connection may take to be made.
-        lookup_s: How long the name service may take for a host name.
-        tls_port: The port for sessions inside of TLS, None if there is none.
-        server_context: What this side shows to who connects there.
-        client_context: What it shows and demands when it connects.
-        ping_port: [MS-MQQB] 2.1.2: the UDP port for ping messages.
-        answers_ping: Whether they are answered.
-    """
-
-    host: str
-    port: int
-    listens: bool = True
-    connect_s: float = 20.0
-    lookup_s: float = 20.0
-    tls_port: int | None = None
-    server_context: ssl.SSLContext | None = None
-    client_context: ssl.SSLContext | None = None
-    ping_port: int = 3527
-    answers_ping: bool = True
 
 
 class LinkProtocol(asyncio.Protocol):
@@ -223,6 +193,7 @@ class Linking:
     Args:
         feed: Lets something happen in the queue manager, now, if it can be trusted; what comes of
             it is performed soon after, and `flush` is called.
+        keep_tls_hosts: Keeps on disk who was reached inside of TLS.
     """
 
     def __init__(
@@ -231,13 +202,15 @@ class Linking:
         settings: LinkingSettings,
         feed: Callable[[Callable[[], None]], None],
         log: Teller,
+        keep_tls_hosts: Callable[[tuple[str, ...]], None] = lambda _: None,
     ) -> None:
         self.exchange = exchange
+        self._keep_tls_hosts = keep_tls_hosts
         self.settings = settings
         self._feed = feed
         self._log = log
         self._loop = asyncio.get_running_loop()
-        exchange.inbound.clock = self._loop.time
+        exchange.inbound.clock = time.monotonic  # finer than that of some loops
         self._protocols: dict[Link, LinkProtocol] = {}
         self._unread: FairRing[str, LinkProtocol] = FairRing()
         self.paused: dict[LinkProtocol, None] = {}
@@ -267,12 +240,8 @@ class Linking:
             ListenError: An address cannot be listened on.
         """
         settings = self.settings
-        if settings.listens:
-            self._accept(settings.port, lambda: LinkProtocol(self, None, is_secure=False))
-            if settings.answers_ping:
-                await self._pinger.listen(settings.host, settings.ping_port)
-        if settings.tls_port is not None:
-            assert settings.server_context is not None, "the settings have both or none"
+        # TLS first: who finds the port in clear and not this one would go on in clear.
+        if settings.tls_port is not None and settings.server_context is not None:
             context = settings.server_context
             self._accept(
                 settings.tls_port,
@@ -284,6 +253,10 @@ class Linking:
                     self._handshakes,
                 ),
             )
+        if settings.listens:
+            self._accept(settings.port, lambda: LinkProtocol(self, None, is_secure=False))
+            if settings.answers_ping:
+                await self._pinger.listen(settings.host, settings.ping_port)
 
     def _accept(self, port: int, factory: Callable[[], asyncio.Protocol]) -> None:
         self._acceptors.append(Acceptor.on(self.settings.host, port, factory, self._log))
@@ -333,10 +306,10 @@ class Linking:
 
     def _take_slices(self) -> None:
         """Some bytes of each connection, network by network, until the time is over."""
-        end = self._loop.time() + TURN_S
+        end = time.monotonic() + TURN_S
         while self._unread:
             self._unread.pop().take_slice()
-            if self._loop.time() >= end:
+            if time.monotonic() >= end:
                 break
         if self._unread:
             self._call_turn()
@@ -350,7 +323,17 @@ class Linking:
         self._protocols.pop(link, None)
         if not self._protocols and self._last_one is not None and not self._last_one.done():
             self._last_one.set_result(None)
+        if link.is_outgoing and link.is_secure and not (link.was_open or link.closing):
+            # TLS 1.3: that the other side refuses our certificate comes after the handshake.
+            reason = tls_refusal(self.settings.tls_port, reason)
+            self._warn_of_tls(link, reason)
         self._feed(lambda: self.exchange.lost(link, reason, self._loop.time()))
+
+    def _warn_of_tls(self, link: Link, reason: str) -> None:
+        if not self.is_over:
+            self._log.warning(
+                "no session inside of TLS", host=link.host, peer=link.address, reason=reason
+            )
 
     # What the exchange wants.
 
@@ -372,6 +355,8 @@ class Linking:
             self._dialling[link] = self._start(self._dial(link))
         for host in exchange.take_lookups():
             self._start(self._look_up(host))
+        if (hosts := exchange.tls.take_changed()) is not None:
+            self._keep_tls_hosts(hosts)
         self._tell()
 
     def _tell(self) -> None:
@@ -413,36 +398,23 @@ class Linking:
         settings, exchange = self.settings, self.exchange
         if exchange.settings.ping and not await self._pinger.ask(link.address, settings.ping_port):
             text = "no answer to a ping, or a refusal"
-            self._failed(link, text, ConnectionStatus.PING_FAILURE)
+            self._failed(link, DialFailure(ConnectionStatus.PING_FAILURE, text))
             return
-        local = (settings.host, 0) if _is_way(settings.host, link.address) else None
-        port, context = settings.port, None
-        if link.is_secure:
-            if settings.tls_port is None or settings.client_context is None:
-                text = "it is to be reached inside of TLS, for which no certificate is set up"
-                self._failed(link, text, ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE)
-                return
-            port, context = settings.tls_port, settings.client_context
-        try:
-            async with asyncio.timeout(settings.connect_s):
-                await self._loop.create_connection(
-                    lambda: LinkProtocol(self, link, is_secure=link.is_secure),
-                    link.address,
-                    port,
-                    local_addr=local,
-                    ssl=context,
-                    server_hostname=link.host or link.address if context is not None else None,
-                )
-        except ssl.SSLError as wrong:
-            self._failed(link, str(wrong), ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE)
-        except (OSError, TimeoutError) as wrong:
-            self._failed(
-                link, str(wrong) or "it took too long", ConnectionStatus.SOCKET_CONNECT_FAILURE
-            )
+        failure = await dial(
+            link, settings, lambda: LinkProtocol(self, link, is_secure=link.is_secure)
+        )
+        if failure is not None:
+            self._failed(link, failure)
 
-    def _failed(self, link: Link, text: str, status: ConnectionStatus) -> None:
+    def _failed(self, link: Link, failure: DialFailure) -> None:
         self._protocols.pop(link, None)
-        self._feed(lambda: self.exchange.dial_failed(link, text, self._loop.time(), status))
+        exchange, text = self.exchange, failure.text
+        if failure.is_tls_absent:
+            self._feed(lambda: exchange.tls_absent(link, text, self._loop.time()))
+            return
+        if link.is_secure:
+            self._warn_of_tls(link, text)
+        self._feed(lambda: exchange.dial_failed(link, text, self._loop.time(), failure.status))
 
     async def _look_up(self, host: str) -> None:
         addresses: list[str] = []
@@ -461,7 +433,7 @@ class Linking:
 
     def stop_accepting(self) -> None:
         """No further connections."""
-        for acceptor in self._acceptors:
+        for acceptor in reversed(self._acceptors):  # TLS last, for the same reason
             acceptor.close()
         self._pinger.close()
 
@@ -500,14 +472,6 @@ def _addresses_of(host: str) -> list[str]:
 async def _give_back_later() -> None:
     await asyncio.sleep(GIVE_BACK_S)
     await asyncio.to_thread(give_back_freed_memory)
-
-
-def _is_way(host: str, address: str) -> bool:
-    """Whether it can be connected from one address to another: acknowledgments come back there."""
-    ours, other = ip_address(host), ip_address(address)
-    if ours.is_unspecified or ours.version != other.version:
-        return False
-    return ours.is_loopback == other.is_loopback
 
 
 def _plain(address: str) -> str:

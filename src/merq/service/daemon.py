@@ -25,6 +25,7 @@ from merq import __version__
 from merq.errors import CertificateError, ListenError, MerqError, StoreFailed
 from merq.exchange import Exchange, Peers
 from merq.host import SECRET_SIZE, Hall, Host
+from merq.net.dialling import LinkingSettings
 from merq.net.linking import Linking
 from merq.protocol.application.server import ServerLimits
 from merq.service.descriptors import DescriptorPlan, fit
@@ -34,8 +35,9 @@ from merq.service.listening import Listeners, TokenPorter
 from merq.service.logs import Log
 from merq.service.peers_file import EXAMPLE
 from merq.service.reception import Reception, ReceptionLimits
-from merq.service.settings import ServiceSettings
+from merq.service.settings import ServiceSettings, TlsSettings
 from merq.service.tls import server_context, warn_of_ending
+from merq.service.tls_hosts import TlsHostsFile
 from merq.service.tokens import Tokens
 from merq.store.disk import FileDisk
 from merq.store.recovery import Identity
@@ -75,6 +77,7 @@ class Service:
         self._keeper: Keeper | None = None
         self._listeners: Listeners | None = None
         self._linking: Linking | None = None
+        self._tls_hosts: TlsHostsFile | None = None
 
     def stop(self) -> None:
         """Ends the service, cleanly."""
@@ -146,6 +149,7 @@ class Service:
         # Files that can be wrong are read before anything is made or changed.
         sockets = settings.exchange.linking_settings(settings.address)
         peers = self._known_peers()
+        self._look_at_certificates()
         context = None
         if settings.tls.cert is not None:
             context = server_context(settings.tls, now=datetime.now(UTC), log=log)
@@ -170,10 +174,8 @@ class Service:
         self._listeners = listeners = Listeners(settings, reception, porter, log)
         self._keeper = Keeper(host, reception, listeners.flush, self._fail, log)
         listeners.keeper = self._keeper
-        exchange = self._exchange(host, peers, fitting)
-        reception.exchange = exchange
-        self._linking = Linking(exchange, sockets, listeners.feed, log)
-        listeners.flushes.append(self._linking.flush)
+        reception.exchange = exchange = self._exchange(host, peers, fitting)
+        self._linking = self._link(exchange, sockets, listeners)
         try:
             # Applications come last: nobody is served by a service that cannot start.
             await self._linking.listen()
@@ -198,7 +200,7 @@ class Service:
     def _known_peers(self) -> Peers:
         section = self._settings.exchange
         peers = section.known_peers()
-        if section.peers is not None and not peers.known:
+        if section.peers is not None and peers.is_empty:
             # Its GUIDs may be known only after all of them were started once.
             text = f"exchange.peers: {section.peers} names no peer yet: {EXAMPLE}"
             self._log.warning("settings", text=text)
@@ -217,6 +219,13 @@ class Service:
             dialled_links_max=fitting.dialled_links_max,
         )
         return Exchange(host, how, peers, random.random)
+
+    def _link(self, exchange: Exchange, sockets: LinkingSettings, listeners: Listeners) -> Linking:
+        self._tls_hosts = remembered = TlsHostsFile(self._settings.data, self._log)
+        exchange.tls.remember(remembered.load())
+        linking = Linking(exchange, sockets, listeners.feed, self._log, remembered.keep)
+        listeners.flushes.append(linking.flush)
+        return linking
 
     def _open(self) -> Host:
         """The store is opened, or made: the queue manager's identifier is made with it."""
@@ -273,6 +282,15 @@ class Service:
                 warn_of_ending(self._settings.tls, now=datetime.now(UTC), log=self._log)
             except CertificateError as wrong:
                 self._log.error("the certificate cannot be used any more", error=wrong)
+            self._look_at_certificates()
+
+    def _look_at_certificates(self) -> None:
+        """Tells if other queue managers will not take this one's certificate, or soon not."""
+        cert = self._settings.exchange.tls_cert
+        try:
+            warn_of_ending(TlsSettings(cert=cert), now=datetime.now(UTC), log=self._log)
+        except CertificateError as wrong:
+            self._log.error("other queue managers refuse the certificate", error=wrong)
 
     async def _shut(self) -> None:
         """[MS-MQDMPR] 3.1.4.2: ends everything that there is.
@@ -281,6 +299,7 @@ class Service:
         """
         listeners, self._listeners = self._listeners, None
         linking, self._linking = self._linking, None
+        tls_hosts, self._tls_hosts = self._tls_hosts, None
         keeper, self._keeper = self._keeper, None
         host, self._host = self._host, None
         disk, self._disk = self._disk, None
@@ -290,6 +309,8 @@ class Service:
             if linking is not None:
                 linking.stop_accepting()
                 await linking.close()
+            if tls_hosts is not None:
+                await tls_hosts.close()
             if keeper is not None:
                 try:
                     await keeper.close()

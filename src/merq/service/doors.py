@@ -28,6 +28,6 @@ def _advice(place: str, settings: ServiceSettings) -> str:
             "give this service an address of its own (address, --address), or set "
             "exchange.ping_answer = false"
         )
-    if exchange.tls_port is not None and place == port_of("TCP", host, exchange.tls_port):
+    if place == port_of("TCP", host, exchange.tls_port):
         return "set another exchange.tls_port, or an address of its own (address, --address)"
     return "set another tcp.port (--tcp-port) or tcp.host"

@@ -12,10 +12,12 @@ import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from merq.client.security import harden, load_authorities, load_pair
-from merq.exchange import AllowedAdminQueues, ExchangeSettings, Peers
-from merq.net.linking import LinkingSettings
+from merq.exchange import AllowedAdminQueues, ExchangeSettings, Peers, TlsMode
+from merq.exchange.dials import SLICE_S
+from merq.net.dialling import LinkingSettings
 from merq.protocol.binary.settings import MERQ_WINDOW, STANDARD_PORT, WINDOW, SessionSettings
 from merq.service.kinds import (
     MIB,
@@ -32,6 +34,9 @@ from merq.service.kinds import (
 )
 from merq.service.peers_file import read_peers
 from merq.service.sections import BYTES_MAX, DAY_S, check, setting
+
+TLS_PORT: Final = 1803
+"""Where Merqs listen for sessions inside of TLS: both sides have to agree on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,11 +240,19 @@ class ExchangeSection:
     ping_port: int = setting(
         3527, Count(1, PORT_MAX), "The UDP port for that (Windows: MsmqIpPingPort)."
     )
-    tls_port: int | None = setting(
-        None,
+    tls: str = setting(
+        TlsMode.AUTO.value,
+        Choice(tuple(each.value for each in TlsMode)),
+        "Whether other queue managers are spoken to inside of TLS, where the file of peers does "
+        "not say: `auto`, where both can, which is tried first if `tls_cert`, `tls_key` and "
+        "`tls_ca` are given, and who was reached so is never spoken to in clear; `always`, nothing "
+        "is said in clear, neither listened to nor connected to; `never`, this side connects in "
+        "clear.",
+    )
+    tls_port: int = setting(
+        TLS_PORT,
         Count(1, PORT_MAX),
         "The port for sessions inside of TLS, here and at the others. Between Merq only.",
-        otherwise="no TLS between queue managers",
     )
     tls_cert: Path | None = setting(
         None, File(), "PEM file: what this side shows, both ways.", otherwise="no TLS"
@@ -250,10 +263,16 @@ class ExchangeSection:
     tls_ca: Path | None = setting(
         None, File(), "PEM file: the authorities that the others' must be of.", otherwise="no TLS"
     )
-    tls_only: bool = setting(
-        default=False,
-        kind=Switch(),
-        meaning="Nothing is said in clear: neither listened to nor connected to without TLS.",
+    tls_connect_s: float = setting(
+        1.5,
+        Seconds(0.1, SLICE_S),
+        "With `auto`, how long it is waited for somebody at the TLS port of who was never reached "
+        "inside of TLS; then it is connected to in clear.",
+    )
+    tls_absent_s: float = setting(
+        3600.0,
+        Seconds(0, 30 * DAY_S),
+        "With `auto`, how long after that it is connected to in clear at once.",
     )
 
     def __post_init__(self) -> None:
@@ -267,14 +286,17 @@ class ExchangeSection:
 
     def contradictions(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Keys that do not go together, and a sentence why."""
-        tls = ("exchange.tls_port", "exchange.tls_cert", "exchange.tls_key", "exchange.tls_ca")
+        tls = ("exchange.tls_cert", "exchange.tls_key", "exchange.tls_ca")
         given = [getattr(self, key.removeprefix("exchange.")) is not None for key in tls]
         if any(given) and not all(given):
             missing = ", ".join(key for key, there in zip(tls, given, strict=True) if not there)
-            yield tls, f"TLS between queue managers needs {missing} too: all four or none"
-        if self.tls_only and not all(given):
-            sentence = "exchange.tls_only is true, and TLS between queue managers is not set up"
-            yield ("exchange.tls_only", *tls), sentence
+            yield tls, f"TLS between queue managers needs {missing} too: all three or none"
+        if self.tls == TlsMode.ALWAYS.value and not any(given):
+            sentence = (
+                'exchange.tls is "always", and TLS between queue managers is not set up: set '
+                f"{', '.join(tls)}"
+            )
+            yield ("exchange.tls", *tls), sentence
         if self.tls_port == self.port:
             sentence = f"exchange.tls_port and exchange.port are both {self.port}"
             yield ("exchange.tls_port", "exchange.port"), sentence
@@ -314,6 +336,9 @@ class ExchangeSection:
             trust_inbound_s=self.trust_inbound_s,
             allowed_admin_queues=AllowedAdminQueues(self.allowed_admin_queues),
             acknowledgment_lifetime_s=int(self.acknowledgment_lifetime_s),
+            tls=TlsMode(self.tls),
+            is_tls_set_up=self.tls_cert is not None,
+            tls_absent_s=self.tls_absent_s,
         )
 
     def linking_settings(self, address: str) -> LinkingSettings:
@@ -334,10 +359,11 @@ class ExchangeSection:
         return LinkingSettings(
             host=self.host or address,
             port=self.port,
-            listens=self.listen and not self.tls_only and not self.hardened,
+            listens=self.listen and self.tls != TlsMode.ALWAYS.value and not self.hardened,
             connect_s=self.connect_s,
             lookup_s=self.lookup_s,
-            tls_port=None if self.hardened else self.tls_port,
+            tls_port=None if self.hardened or server is None else self.tls_port,
+            tls_connect_s=self.tls_connect_s,
             server_context=server,
             client_context=client,
             ping_port=self.ping_port,
@@ -350,5 +376,4 @@ class ExchangeSection:
         Raises:
             SettingsError: The file cannot be read, or says what it cannot mean; all of it.
         """
-        peers = [] if self.peers is None else read_peers(self.peers)
-        return Peers(peers, all_secure=self.tls_only)
+        return Peers([] if self.peers is None else read_peers(self.peers))

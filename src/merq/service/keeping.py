@@ -99,12 +99,13 @@ class Keeper:
             return
         try:
             now = self._loop.time()
+            end = time.monotonic() + TURN_S
             self._reception.perform(now)
             # What became durable may be on its way to others now, and leave more to be kept.
             for _ in range(SYNCS_A_TURN):
                 if not self._sync():
                     break
-                if self._loop.time() - now > TURN_S:
+                if time.monotonic() > end:
                     self.wake_later()
                     break
                 self._reception.perform(now)

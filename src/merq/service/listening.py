@@ -12,6 +12,7 @@ import os
 import socket
 import ssl
 import struct
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -227,6 +228,7 @@ class Listeners:
     ) -> None:
         self.settings = settings
         self.reception = reception
+        reception.clock = time.monotonic
         self.log = log
         self.keeper: Keeper | None = None
         self._porter = porter

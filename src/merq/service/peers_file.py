@@ -16,7 +16,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from merq.errors import SettingsError
-from merq.exchange import Peer
+from merq.exchange import Peer, TlsMode
+from merq.exchange.routes import NULL_GUID
 from merq.model.queue_settings import BASE_PRIORITY_MAX, BASE_PRIORITY_MIN
 from merq.service.kinds import ReachableHost, WrongValue
 
@@ -132,7 +133,7 @@ def _contradictions(peers: Mapping[int, Peer], places: _Places) -> Iterator[str]
                 f"{places.of(number, table, 'name')}: peer {other + 1} has the same name; "
                 "each needs its own"
             )
-        if (other := guids.setdefault(peer.guid, number)) != number:
+        if peer.guid != NULL_GUID and (other := guids.setdefault(peer.guid, number)) != number:
             yield (
                 f"{places.of(number, table, 'guid')}: peer {other + 1} ({peers[other].name:.40}) "
                 "has the same guid; `merq status` shows that of each"
@@ -155,9 +156,8 @@ def _peer(table: Any) -> Peer:
         kind, form = _KEYS[key]
         if not kind(value):
             raise _Fault(key, f"{key} is {reprlib.repr(value)}; {form} belongs there")
-    for key in ("name", "guid"):
-        if not table.get(key):
-            raise _Fault(key, f"{key} is missing; {_KEYS[key][1]} belongs there")
+    if not table.get("name"):
+        raise _Fault("name", f"name is missing; {_KEYS['name'][1]} belongs there")
     host, via = table.get("host", ""), table.get("via", "")
     inbound = table.get("trust_inbound", False)
     if (host and via) or not (host or via or inbound):
@@ -167,14 +167,23 @@ def _peer(table: Any) -> Peer:
             "trust_inbound = true, if it connects to us and nobody can connect to it",
         )
     queues = tuple(UUID(each) for each in table.get("public_queues", []))
+    tls = table.get("tls")
+    # Of who is named for TLS alone nothing else need be known.
+    is_for_tls = tls is not None and host and not queues and not inbound
+    if not table.get("guid") and not is_for_tls:
+        raise _Fault(
+            "guid",
+            f"guid is missing; {_GUID_FORM} belongs there, unless there are only name, host and "
+            "tls",
+        )
     return Peer(
         name=table["name"],
-        guid=UUID(table["guid"]),
+        guid=UUID(table["guid"]) if table.get("guid") else NULL_GUID,
         host=host,
         via=via,
         public_queues=queues,
         base_priorities=_base_priorities(table.get("base_priorities", {}), frozenset(queues)),
-        is_secure=table.get("tls", False),
+        tls=None if tls is None else TlsMode(tls),
         trust_inbound=inbound,
     )
 
@@ -241,6 +250,7 @@ def _are_guids(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_guid, value))
 
 
+_TLS_WORDS: Final = tuple(each.value for each in TlsMode)
 _GUID_FORM: Final = "a GUID such as 7b2f5c1e-93d4-4f0a-8a61-2d9be0c4f513 (`merq status` shows it)"
 
 _KEYS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
@@ -253,7 +263,10 @@ _KEYS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
         lambda value: isinstance(value, dict),
         "a table, a number for the GUID of a public queue,",
     ),
-    "tls": (_is_switch, "true or false"),
+    "tls": (
+        lambda value: value in _TLS_WORDS,
+        f"one of {', '.join(_TLS_WORDS)}",
+    ),
     "trust_inbound": (_is_switch, "true or false"),
 }
 """What a table may have: a test of the value, and what belongs there."""

@@ -28,6 +28,12 @@ NUMBER_BITS: Final = 32
 REQUESTS_A_TURN: Final = 256
 """So many requests of one client are carried out before it is the turn of others."""
 
+REQUESTS_S: Final = 0.002
+"""For how long they are, if they take longer than many do: one of them may be dear."""
+
+REQUESTS_AT_ONCE: Final = 4
+"""Requests that are carried out before the time is looked at."""
+
 READS_AT_ONCE: Final = 8
 """After so many reads it is looked how much there is to be written: small requests have large
 answers, and nobody is given more of them than he reads."""
@@ -174,6 +180,8 @@ class Reception:
     Attributes:
         dirty: Connections that have something to be written, or are to be closed.
         unfinished: Connections that have asked for more than was carried out in one turn.
+        clock: By which it is measured how long requests take; one that stands still measures
+            nothing.
     """
 
     def __init__(
@@ -199,6 +207,7 @@ class Reception:
         self._exchange: Exchange | None = None
         self.dirty: dict[Connection, None] = {}
         self.unfinished: dict[Connection, None] = {}
+        self.clock: Callable[[], float] = lambda: 0.0
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -306,8 +315,11 @@ class Reception:
         """Carries out what a client wants, unless it does not read what it is told."""
         session = connection.session
         asked = reads = 0
+        until = self.clock() + REQUESTS_S
         while not self.is_congested(connection):
-            if asked == REQUESTS_A_TURN:
+            if asked == REQUESTS_A_TURN or (
+                asked and asked % REQUESTS_AT_ONCE == 0 and self.clock() > until
+            ):
                 self.unfinished[connection] = None
                 break
             event = session.next()

@@ -15,7 +15,7 @@ import stat
 import tomllib
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from merq.errors import TokenError
+from merq.service.durable_files import replace_durably
 from merq.service.logs import Log
 
 TOKEN_PREFIX: Final = "merq_"  # noqa: S105 - what a token begins with, so that people and scanners know it
@@ -349,28 +350,7 @@ def _write(folder: Path, tokens: tuple[Token, ...]) -> None:
         lines.append(f"created = {each.created.isoformat()}")
         if each.expires is not None:
             lines.append(f"expires = {each.expires.isoformat()}")
-    unfinished = folder / f".{TOKENS_FILE}.{secrets.token_hex(8)}"
     try:
-        _write_durably(unfinished, ("\n".join(lines) + "\n").encode("ascii"))
-        unfinished.replace(folder / TOKENS_FILE)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        replace_durably(folder / TOKENS_FILE, ("\n".join(lines) + "\n").encode("ascii"))
     except OSError as wrong:
-        with suppress(OSError):
-            unfinished.unlink()
         raise TokenError(f"tokens in {folder} cannot be written: {wrong.strerror}") from wrong
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        if os.geteuid() == 0:
-            # The administrator makes tokens for a service that runs as somebody else.
-            owner = path.parent.stat()
-            os.fchown(descriptor, owner.st_uid, owner.st_gid)
-        file.write(data)
-        file.flush()
-        os.fsync(descriptor)

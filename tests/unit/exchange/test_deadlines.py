@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from random import Random
+from weakref import ref
 
-from merq.exchange.deadlines import Deadlines
+from merq.exchange.deadlines import STALE_MIN, Deadlines
 
 
 def test_what_is_due_comes_in_order_and_once() -> None:
@@ -16,6 +17,15 @@ def test_what_is_due_comes_in_order_and_once() -> None:
     assert deadlines.take(2.5) == []
     assert deadlines.next() == 3.0
     assert deadlines
+
+
+def test_what_is_too_much_at_once_stays_due() -> None:
+    deadlines: Deadlines[str] = Deadlines()
+    for item in "abc":
+        deadlines.set(item, 1.0)
+    assert deadlines.take(2.0, 2) == ["a", "b"]
+    assert deadlines.take(2.0, 2) == ["c"]
+    assert deadlines.take(2.0, 2) == []
 
 
 def test_a_time_that_is_put_off_again_and_again_takes_no_more_room() -> None:
@@ -33,6 +43,22 @@ def test_a_time_that_is_taken_back_is_not_due() -> None:
     assert deadlines.next() is None
     assert not deadlines
     assert deadlines.take(9.0) == []
+
+
+def test_what_is_due_no_more_is_let_go_at_once() -> None:
+    class Thing:
+        """Something that takes memory."""
+
+    deadlines: Deadlines[Thing] = Deadlines()
+    things = [Thing() for _ in range(1000)]
+    for thing in things:
+        deadlines.set(thing, 60.0)
+    known = [ref(thing) for thing in things]
+    for thing in things:
+        deadlines.set(thing, None)
+    del thing, things
+    assert not any(each() for each in known), "their time has not come"
+    assert len(deadlines) <= 2 * STALE_MIN
 
 
 def test_it_says_what_a_list_would_say() -> None:

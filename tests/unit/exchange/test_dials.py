@@ -12,6 +12,7 @@ from merq.exchange.dials import SLICE_S, DialKind, Dials
 from merq.exchange.lookups import LOOKUPS_MAX, OTHERS_LOOKUPS_MAX, Lookups
 from merq.exchange.routes import NULL_GUID
 from merq.exchange.switchboard import Switchboard
+from merq.exchange.tls_policy import TlsUse
 from unit.exchange.exchange_world import QUEUE, THREE, TWO, changed, manager
 from unit.exchange.letter_messages import OTHER
 
@@ -105,7 +106,7 @@ def test_what_only_acknowledgments_wait_for_has_a_share_of_all_connections() -> 
     board = Switchboard(manager(THREE).host, changed(dialled_links_max=8), Peers())
 
     def dial(number: int, kind: DialKind) -> Link | None:
-        return board.dial(f"10.0.0.{number}", NULL_GUID, kind, is_secure=False, host="")
+        return board.dial(f"10.0.0.{number}", NULL_GUID, kind, TlsUse.CLEAR, "")
 
     answers = [dial(number, DialKind.ANSWER) for number in range(3)]
     assert [each is None for each in answers] == [False, False, True]

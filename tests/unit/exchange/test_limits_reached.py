@@ -46,16 +46,17 @@ def test_what_is_too_much_for_one_change_is_taken_with_the_next(
 def test_hops_that_lead_in_a_circle_lead_nowhere() -> None:
     def chain(count: int, *, host: str = "", via: str = "") -> Peers:
         peers = [
-            Peer(name=f"p{number}", guid=UUID(int=number), via=f"p{number + 1}")
+            Peer(name=f"p{number}", guid=UUID(int=number + 1), via=f"p{number + 1}")
             for number in range(count)
         ]
-        return Peers([*peers, Peer(name=f"p{count}", guid=UUID(int=count), host=host, via=via)])
+        last = Peer(name=f"p{count}", guid=UUID(int=count + 1), host=host, via=via)
+        return Peers([*peers, last])
 
-    found = chain(VIA_MAX, host="10.0.0.9").find(UUID(int=0))
+    found = chain(VIA_MAX, host="10.0.0.9").find(UUID(int=1))
     assert found is not None
     assert found.host == "10.0.0.9"
-    assert chain(VIA_MAX + 1, host="10.0.0.9").find(UUID(int=0)) is None
-    assert chain(2, via="p0").find(UUID(int=0)) is None
+    assert chain(VIA_MAX + 1, host="10.0.0.9").find(UUID(int=1)) is None
+    assert chain(2, via="p0").find(UUID(int=1)) is None
 
 
 @pytest.mark.limit("merq.wire.multiqueue.MQF_ELEMENTS_MAX")

@@ -9,9 +9,9 @@ import pytest
 from kit.exchange import Manager, Town
 from kit.sessions import acknowledgment
 from merq.engine.arriving import Arrival
-from merq.exchange import Link, Peer, Peers
-from merq.exchange.routes import LEARNED_MAX, route
-from merq.model.names import PrivateName, parse_format_name
+from merq.exchange import Link, Peer, Peers, TlsMode
+from merq.exchange.routes import LEARNED_MAX
+from merq.model.names import PrivateName
 from merq.model.queue import OutgoingState
 from merq.protocol.binary.settings import SessionSettings
 from merq.wire.connection import SessionAck
@@ -243,20 +243,12 @@ def test_the_exchange_is_to_be_woken_for_the_way_that_is_tried_again_first() -> 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.4")
 def test_who_is_to_be_reached_inside_of_tls_is_so_by_each_of_its_names() -> None:
-    peer = Peer(name="Two", guid=GUIDS[TWO], host="Host.Two", is_secure=True)
+    peer = Peer(name="Two", guid=GUIDS[TWO], host="Host.Two", tls=TlsMode.ALWAYS)
     other = Peer(name="three", guid=GUIDS[THREE], host=THREE)
     peers = Peers([peer, other])
-    found = peers.find(GUIDS[TWO])
-    assert found is not None
-    assert found.is_secure
     for host in ("two", "TWO", "host.two", "HOST.TWO"):
-        direct = route(parse_format_name(rf"DIRECT=OS:{host}\private$\q"), peers, {})  # type: ignore[arg-type]
-        assert direct is not None
-        assert direct.is_secure, host
-    found = peers.find(GUIDS[THREE])
-    assert found is not None
-    assert not found.is_secure
-    assert Peers([other], all_secure=True).is_secure(THREE)
+        assert peers.tls_mode(host) is TlsMode.ALWAYS, host
+    assert peers.tls_mode(THREE) is None
 
 
 @pytest.mark.limit("merq.exchange.routes.LEARNED_MAX")

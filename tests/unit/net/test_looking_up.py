@@ -13,7 +13,8 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import Manager
 from kit.raw_sessions import RawSession
-from merq.net.linking import Linking, LinkingSettings
+from merq.net.dialling import LinkingSettings
+from merq.net.linking import Linking
 from unit.exchange.exchange_world import QUEUE, TWO, changed, manager
 from unit.exchange.letter_messages import OTHER
 

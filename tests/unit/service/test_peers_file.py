@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from merq.errors import SettingsError
+from merq.exchange import Peers, TlsMode
 from merq.service.peers_file import read_peers
 
 GUID = "7b2f5c1e-93d4-4f0a-8a61-2d9be0c4f513"
@@ -74,6 +75,44 @@ def test_where_a_peer_is_has_to_be_said(tmp_path: Path, lines: list[str], said: 
     path = tmp_path / "peers.toml"
     path.write_text("\n".join(["[[peer]]", 'name = "beta"', f'guid = "{GUID}"', *lines]))
     with pytest.raises(SettingsError, match=said):
+        read_peers(path)
+
+
+@pytest.mark.parametrize("mode", list(TlsMode))
+def test_tls_with_a_peer_is_a_word_and_then_its_guid_need_not_be_known(
+    tmp_path: Path, mode: TlsMode
+) -> None:
+    (peer,) = read_peers(peers_file(tmp_path, f'tls = "{mode.value}"'))
+    assert peer.tls is mode
+    path = tmp_path / "peers.toml"
+    path.write_text(
+        "".join(
+            f'[[peer]]\nname = "{name}"\nhost = "{name}.example"\ntls = "{mode.value}"\n'
+            for name in ("beta", "gamma")
+        )
+    )
+    found = read_peers(path)
+    assert [(peer.name, peer.guid, peer.tls) for peer in found] == [
+        ("beta", UUID(int=0), mode),
+        ("gamma", UUID(int=0), mode),
+    ]
+    peers = Peers(found)
+    assert peers.known == frozenset()
+    assert peers.find(UUID(int=0)) is None
+    assert peers.has_host("gamma.example")
+
+
+@pytest.mark.parametrize("value", ["true", '"Always"', '"tls"', "1", '""'])
+def test_another_word_for_tls_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(SettingsError, match="one of auto, always, never belongs there"):
+        read_peers(peers_file(tmp_path, f"tls = {value}"))
+
+
+@pytest.mark.parametrize("lines", [[], [f'public_queues = ["{ORDERS}"]', 'tls = "auto"']])
+def test_who_is_known_for_more_than_tls_needs_a_guid(tmp_path: Path, lines: list[str]) -> None:
+    path = tmp_path / "peers.toml"
+    path.write_text("\n".join(["[[peer]]", 'name = "beta"', 'host = "10.0.0.8"', *lines]))
+    with pytest.raises(SettingsError, match="guid is missing"):
         read_peers(path)
 
 

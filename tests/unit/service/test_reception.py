@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from uuid import UUID
 
 import pytest
@@ -25,7 +26,13 @@ from merq.protocol.application.requests import (
     Send,
 )
 from merq.protocol.application.server import ServerLimits
-from merq.service.reception import RESUMES_MAX, RESUMES_S, ReceptionLimits
+from merq.service.reception import (
+    REQUESTS_AT_ONCE,
+    REQUESTS_S,
+    RESUMES_MAX,
+    RESUMES_S,
+    ReceptionLimits,
+)
 from unit.service.serving import Client, Service, packet
 
 LIMITS = ReceptionLimits()
@@ -478,3 +485,18 @@ def test_requests_may_follow_a_hello_at_once(service: Service) -> None:
     hello = encode_hello(Hello(protocol="merq", oldest=1, newest=1))
     client.say(hello + encode_request(1, AskStatus()) + encode_request(2, AskStatus()))
     assert [each.kind for each in client.hear()] == [Kind.WELCOME, Kind.TOLD, Kind.TOLD]
+
+
+def test_whoever_asks_for_what_takes_long_lets_others_have_their_turn(service: Service) -> None:
+    ticks = count()
+    service.reception.clock = lambda: next(ticks) * 2 * REQUESTS_S  # whatever is asked takes long
+    greedy, other = service.client(), service.client()
+    greedy.say(b"".join(encode_request(number, AskStatus()) for number in range(1, 101)))
+    heard = list(greedy.heard())
+    assert len(heard) == REQUESTS_AT_ONCE
+    assert isinstance(other.ask(AskStatus()), Status)
+    while greedy.connection in service.reception.unfinished:
+        del service.reception.unfinished[greedy.connection]
+        service.reception.go_on(greedy.connection)
+        heard += greedy.heard()
+    assert heard == list(range(1, 101)), "each was carried out, once and in its turn"

@@ -63,6 +63,8 @@ class Status:
             messages found no room.
         online: [MS-MQDMPR] 3.1.1.1: sessions with other queue managers are allowed.
         sessions: How many of them are open.
+        tls_failures: Other queue managers that messages wait for because TLS with them fails, and
+            why, a sentence each.
         set_aside: Messages that could not be handled, whose packets are kept in the folder `aside`,
             and those since the start for which there was no room there.
     """
@@ -94,6 +96,7 @@ class Status:
     network_quota_bytes: int = 0
     network_express_bytes: int = 0
     throttled_peers: tuple[str, ...] = ()
+    tls_failures: tuple[str, ...] = ()
     set_aside: int = 0
 
 
@@ -304,6 +307,7 @@ FIELDS_OF_VERSION_2: Final[dict[type, frozenset[str]]] = {
             "network_quota_bytes",
             "network_express_bytes",
             "throttled_peers",
+            "tls_failures",
             "set_aside",
         }
     ),
