@@ -3,6 +3,7 @@
     python tools/simulate.py --seeds 0..5000
     python tools/simulate.py --seeds 4711..4711 --world store
     python tools/simulate.py --world manager --seeds 0..5000
+    python tools/simulate.py --world manager-full --seeds 0..30
     python tools/simulate.py --world application --seeds 0..5000
     python tools/simulate.py --world exchange --seeds 0..5000
     python tools/simulate.py --world exchange-strict --seeds 0..5000
@@ -43,6 +44,7 @@ WORLDS: dict[str, tuple[Callable[[int], None], ...]] = {
     "bulk-everywhere": (bulk_world.run_everywhere,),
     "manager": (manager_world.run_seed,),
     "manager-everywhere": (manager_world.run_everywhere,),
+    "manager-full": (manager_world.run_full_everywhere,),
 }
 FAILURES_MAX = 10
 PROGRESS_SECONDS = 2.0

@@ -90,6 +90,10 @@ class StoreFull(StoreError):
     """There was no room; the operation did not happen, and the store goes on."""
 
 
+class StoreShort(StoreFull):
+    """The system gave no descriptor for a file; nothing happened, and the store goes on."""
+
+
 class StoreFailed(StoreError):
     """The disk failed: what it holds is known again only after the store is opened anew."""
 

@@ -51,7 +51,10 @@ LOWERED: Final[Mapping[tuple[str, str], int]] = {
     ("merq.engine.incoming", "_KEYS_MAX"): 4,
     ("merq.engine.departing", "SEQUENCES_MAX"): 4,
     ("merq.engine.outgoing", "OUTGOING_MAX"): 10,
-    ("merq.engine.order_acks", "SENDERS_PER_NETWORK_MAX"): 3,
+    ("merq.engine.incoming", "PEERS_PER_SENDER_MAX"): 2,
+    ("merq.engine.order_queues", "SENDERS_PER_NETWORK_MAX"): 2,
+    ("merq.engine.order_queues", "ORDER_QUEUES_MAX"): 3,
+    ("merq.exchange.routes", "LEARNED_MAX"): 2,
     ("merq.engine.tracing", "PLACES_MAX"): 2,
 }
 """Limits that are low enough to be reached within an input, where they are looked at."""
@@ -470,8 +473,11 @@ class ExchangeMachine:
     def _check_tables(self) -> None:
         state, exchange = self._manager.host.engine.state, self._manager.exchange
         queues = self._manager.host.engine.outgoing_queues()
+        order_queues_max = LOWERED["merq.engine.order_queues", "ORDER_QUEUES_MAX"]
         for what, size, most in (
             ("sequences", len(state.sequences), LOWERED["merq.engine.incoming", "SEQUENCES_MAX"]),
+            ("queues of OrderAcks", len(state.order_queues), order_queues_max),
+            ("queues of acknowledgments", len(state.admin_queues), order_queues_max),
             ("outgoing queues", len(list(queues)), _outgoing_max()),
             ("links", len(exchange), LINKS_MAX + len(self._sessions)),
         ):

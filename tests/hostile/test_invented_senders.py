@@ -16,7 +16,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import START, Manager
 from kit.raw_sessions import RawSession
-from merq.engine import history, incoming, order_acks
+from merq.engine import history, incoming, order_acks, order_queues
 from merq.exchange import Link
 from merq.exchange.tls_policy import TlsUse
 from unit.exchange.exchange_world import GUIDS, ONE, ORDERED, QUEUE, THREE, TWO, TX, manager, pair
@@ -185,6 +185,7 @@ def test_a_flood_of_senders_does_not_make_us_forget_what_came_from_others(
     assert receiver.bodies(QUEUE).count(b"once") == 1
 
 
+@pytest.mark.limit("merq.engine.history.HISTORY_MAX")
 def test_identifiers_have_a_limit_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "HISTORY_MAX", 1000)
     monkeypatch.setattr(history, "HISTORY_RELIEF", 10)
@@ -194,16 +195,16 @@ def test_identifiers_have_a_limit_in_all(monkeypatch: pytest.MonkeyPatch) -> Non
     for number in range(5000):
         recent.add(struct.pack("<QQ", number % 7 + 1, 1), number, 100, "10.0.0.2")
     assert 990 <= len(recent) <= 1000
-    assert recent.seen(quiet, 1, 100), "the network that has the most gives up its own"
+    assert recent.seen(quiet, 1, 100, "10.0.0.1"), "the network that has the most gives up its own"
 
 
-@pytest.mark.limit("merq.engine.order_acks.ORDER_QUEUES_PER_NETWORK_MAX")
+@pytest.mark.limit("merq.engine.order_queues.ORDER_QUEUES_PER_NETWORK_MAX")
 @pytest.mark.parametrize("is_routed", [False, True])
 @pytest.mark.spec("MS-MQQB 3.1.7.17", "E137")
 def test_a_network_of_ever_new_addresses_has_only_so_many_queues_of_acknowledgments(
     monkeypatch: pytest.MonkeyPatch, *, is_routed: bool
 ) -> None:
-    monkeypatch.setattr(order_acks, "ORDER_QUEUES_PER_NETWORK_MAX", 20)
+    monkeypatch.setattr(order_queues, "ORDER_QUEUES_PER_NETWORK_MAX", 20)
     receiver = manager(TWO)
     receiver.create("q")
     number = receiver.create("tx", transactional=True)
@@ -221,12 +222,12 @@ def test_a_network_of_ever_new_addresses_has_only_so_many_queues_of_acknowledgme
     assert len(receiver.bodies(number)) == 60, "what came is taken in spite of that"
 
 
-@pytest.mark.limit("merq.engine.order_acks.ORDER_QUEUES_MAX")
+@pytest.mark.limit("merq.engine.order_queues.ORDER_QUEUES_MAX")
 @pytest.mark.spec("E137")
 def test_all_networks_together_leave_most_destinations_to_applications(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(order_acks, "ORDER_QUEUES_MAX", 5)
+    monkeypatch.setattr(order_queues, "ORDER_QUEUES_MAX", 5)
     receiver = manager(TWO)
     for at, guid in enumerate(invented(20)):
         session = RawSession.connect(receiver, f"10.8.8.{at}", UUID(bytes_le=guid)).establish()

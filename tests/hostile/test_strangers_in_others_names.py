@@ -7,7 +7,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import START, Manager
 from kit.raw_sessions import RawSession
-from merq.engine import order_acks
+from merq.engine import order_queues
 from merq.engine.notices import ACK_BYTES_WAITING_MAX
 from unit.exchange.exchange_world import GUIDS, ONE, QUEUE, THREE, TWO, manager
 from unit.exchange.letter_messages import OTHER
@@ -40,12 +40,12 @@ def test_what_came_in_a_senders_name_is_no_reason_to_drop_what_it_sends(*, is_la
     assert receiver.bodies(QUEUE).count(b"honest") == 50, "each once"
 
 
-@pytest.mark.limit("merq.engine.order_acks.ORDER_QUEUES_PER_NETWORK_MAX")
+@pytest.mark.limit("merq.engine.order_queues.ORDER_QUEUES_PER_NETWORK_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.7.15")
 def test_ever_new_administration_queues_at_one_address_make_only_so_many_queues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(order_acks, "ORDER_QUEUES_PER_NETWORK_MAX", 20)
+    monkeypatch.setattr(order_queues, "ORDER_QUEUES_PER_NETWORK_MAX", 20)
     receiver = receiver_with_a_queue()
     session = RawSession.connect(receiver, THREE, OTHER).establish()
     for number in range(200):

@@ -85,8 +85,8 @@ class WatchedManager:
                 self.came_back(self.host)
                 self.start()
             except StoreFull:
-                assert self.disk.capacity is not None, "a disk without limit is not full"
-                self.disk.capacity = None
+                assert self.disk.is_limited, "a disk without limit is not full"
+                self.make_room()
             except StoreFailed:
                 pass
             else:
@@ -270,6 +270,7 @@ class WatchedManager:
 
     def make_room(self) -> None:
         self.disk.capacity = None
+        self.disk.make_room()
 
     def break_disk(self) -> None:
         if self.chance.random() < 0.3:

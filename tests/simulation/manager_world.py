@@ -515,6 +515,19 @@ def run_seed(
     world.finish()
 
 
+def run_full_everywhere(seed: int, steps: int = 25) -> None:
+    """One short life, during which others fill the disk: from every operation of it on."""
+    first = ManagerWorld(seed)
+    first.live(steps)
+    for at in range(first.disk.operations):
+        world = ManagerWorld(seed, disk_seed=seed * 1000 + at)
+        world.disk.fill_up_in(at)
+        world.was_full = True
+        world.live(steps)
+        world.crash(CRASHES[at % 2])
+        world.finish()
+
+
 def run_everywhere(seed: int, steps: int = 25, kind: type[ManagerWorld] = ManagerWorld) -> None:
     """One short life, interrupted at every operation of the disk."""
     first = kind(seed)

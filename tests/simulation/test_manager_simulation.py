@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from kit.shares import share_of
-from simulation.manager_world import run_everywhere, run_seed
+from simulation.manager_world import run_everywhere, run_full_everywhere, run_seed
 
 SEEDS = share_of(60)
 STRIPE = 10
@@ -34,6 +34,10 @@ def test_what_was_answered_comes_back_and_nothing_else_does(first: int) -> None:
 
 def test_an_interruption_at_any_operation_loses_nothing() -> None:
     run_everywhere(0)
+
+
+def test_a_disk_that_others_fill_at_any_operation_loses_nothing() -> None:
+    run_full_everywhere(0)
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)

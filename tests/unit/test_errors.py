@@ -22,6 +22,7 @@ from merq.errors import (
     StoreFailed,
     StoreFull,
     StoreInUse,
+    StoreShort,
     TokenError,
     WireError,
 )
@@ -36,6 +37,7 @@ ALL = [
     StoreError("reading failed"),
     StoreInUse("it is open"),
     StoreFull("no room"),
+    StoreShort("no descriptor"),
     StoreFailed("the disk failed"),
     StoreCorrupt("00000001.log", 99, "a checksum is wrong"),
     SettingsError(("one", "two")),

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from merq.cli.terminal import terminal
 from merq.errors import StoreCorrupt, StoreError
+from merq.host.known_kinds import KNOWN_KINDS
 from merq.store.backup import BackupReport, back_up
 from merq.store.backup import restore as put_back
 from merq.store.findings import CheckpointReport, End, Report, SegmentReport, Verdict
@@ -33,6 +34,12 @@ _VERDICTS = {
     Verdict.SOUND: ("sound", "bold green"),
     Verdict.TORN: ("sound, with a torn tail that opening will cut off", "bold yellow"),
     Verdict.CORRUPT: ("corrupt", "bold red"),
+}
+
+
+_ASIDE = {
+    "torn": "cut off by an earlier opening",
+    "checkpoint": "damaged: an earlier opening did without it",
 }
 
 
@@ -57,7 +64,7 @@ def check(folder: Path, *, as_json: bool) -> None:
     """
     try:
         with _progress("checking") as progress:
-            found = inspect(folder, progress)
+            found = inspect(folder, progress, known=KNOWN_KINDS)
     except StoreError as wrong:
         if not as_json:
             raise
@@ -83,8 +90,14 @@ def backup(folder: Path, target: Path) -> None:
     merq store backup DIR backups/monday
     """
     with _refusing(folder), _progress("copying") as progress:
-        done = back_up(folder, target, progress)
+        done = back_up(folder, target, progress, known=KNOWN_KINDS)
     click.echo(f"{_summary(done)}, checked")
+    if done.aside:
+        click.echo(
+            f"Not in the copy: {_count(done.aside, 'file')} in {folder / 'aside'}, of what was "
+            "damaged or could not be handled, kept there for a person.",
+            err=True,
+        )
 
 
 @store.command()
@@ -100,7 +113,7 @@ def restore(source: Path, folder: Path) -> None:
     merq store restore backups/monday DIR
     """
     with _refusing(source), _progress("copying") as progress:
-        done = put_back(source, folder, progress)
+        done = put_back(source, folder, progress, known=KNOWN_KINDS)
     click.echo(f"{_summary(done)}, checked")
     click.echo(
         f"Warning: only one copy of store {done.store_id} may run. If the store that this backup "
@@ -222,8 +235,8 @@ def _show(found: Report) -> None:
     if found.checkpoints:
         console.print(_checkpoint_table(found.checkpoints))
     for aside in found.aside:
-        is_torn = aside.file.endswith(".torn")
-        why = "cut off by an earlier opening" if is_torn else "of a message that was set aside"
+        kind = aside.file.rpartition(".")[2]
+        why = _ASIDE.get(kind, "of a message that was damaged, or could not be handled")
         console.print(Text(f"{aside.file}  {decimal(aside.size)} {why}"))
     for note in found.notes:
         console.print(Text.assemble(("• ", "yellow"), note))

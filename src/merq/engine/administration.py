@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, Final
 from uuid import UUID
 
-from merq.engine import notices, order_acks, queue_changes, records
+from merq.engine import notices, order_queues, queue_changes, records
 from merq.engine.changes import Answer, Change, DropStep
 from merq.engine.positions import AVAILABLE, PURGE_PENDING
 from merq.engine.purging import lose_all, plan_purge
@@ -103,7 +103,7 @@ class Administration:
     def drop_idle_order_queues(self) -> None:
         """Queues of acknowledgments to who has taken them all go; they are made again if needed."""
         change = Change()
-        for queue in order_acks.idle_order_queues(self._state):
+        for queue in order_queues.idle_order_queues(self._state):
             change.entries.append(records.drop_queue(queue.number))
             change.steps.append(DropStep(queue))
         if change.steps:

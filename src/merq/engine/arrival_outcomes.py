@@ -5,26 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from merq.engine.arrival_room import Shortage
-from merq.engine.incoming import Incoming, SequenceKey
+from merq.engine.dropped import Dropped
+from merq.engine.incoming import Incoming
 from merq.engine.packet_names import name_of_destination
 from merq.engine.queue import Queue
 from merq.wire.view import MessageView
-
-
-class Dropped(NamedTuple):
-    """A transactional message that was dropped, and that its sender is told nothing of.
-
-    Attributes:
-        key: Who sent it, and to which name.
-        address: Where it came from.
-        sequence_id: Its sequence.
-        known: The sequence by which it was judged, 0 if none is known.
-    """
-
-    key: SequenceKey
-    address: str
-    sequence_id: int
-    known: int
 
 
 class Rejected(NamedTuple):

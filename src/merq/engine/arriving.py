@@ -23,11 +23,12 @@ from merq.engine import (
     records,
     tracing,
 )
-from merq.engine.arrival_outcomes import Arrived, Dropped, Rejected
+from merq.engine.arrival_outcomes import Arrived, Rejected
 from merq.engine.arrival_room import NO_SHORTAGE, ArrivalRoom, Shortage
 from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.courses import Course, is_plain
 from merq.engine.departing import Departures
+from merq.engine.dropped import Dropped, reason_of
 from merq.engine.filling import Filler
 from merq.engine.history import identity_of
 from merq.engine.incoming import (
@@ -35,10 +36,10 @@ from merq.engine.incoming import (
     SEQUENCE_IDLE_S,
     Incoming,
     Origin,
-    pack_sequence,
 )
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
+from merq.engine.sequence_records import pack_sequence
 from merq.engine.state import State
 from merq.errors import MessageQueueError, StoreFailed
 from merq.model.message_class import MessageClass
@@ -329,16 +330,16 @@ class Arrivals:
         packet = arrival.view.packet
         network = peer_network(arrival.address)
         source, identity = packet[16:32], identity_of(packet, network)
-        if recent.seen(source, identity, now):
+        if recent.seen(source, identity, now, network):
             return False
         # Of what came before the start it is not known from which network.
-        if recent.seen(source, identity_of(packet), now):
+        if recent.is_from_before(source) and recent.seen(source, identity_of(packet), now):
             return False
         if is_kept:
             recent.add(source, identity, now, network)
         else:
             recent.reject(source, identity)
-        step.messages.append((source, identity))
+        step.messages.append((source, identity, network))
         return True
 
     def _sequence(self, view: MessageView, arrival: Arrival) -> Incoming:
@@ -367,8 +368,10 @@ class Arrivals:
         known = incoming if incoming.is_kept else sequences.find(incoming.key)
         if known is not None:
             known.dropped += 1
-        last = 0 if known is None else known.sequence_id
-        self._dropped.append(Dropped(incoming.key, arrival.address, sequence_id, last))
+        key, last = incoming.key, incoming.sequence_id
+        where = sequences.origin_of(key, last).address
+        reason = reason_of(incoming, sequence_id)
+        self._dropped.append(Dropped(key, arrival.address, sequence_id, last, where, reason))
 
     def _go_on(self, step: ArriveStep, incoming: Incoming, arrival: Arrival) -> None:
         """[MS-MQQB] 3.1.5.8.6: a message is the next of its sequence."""

@@ -285,7 +285,7 @@ class ArriveStep:
         forgotten: Those that are kept no more, to make room for them or because somebody said so.
         ended: What was known before of earlier sequences that were ended with it.
         rejected: Those of which a message was not the next.
-        messages: Source and identity of the others.
+        messages: Source, identity and network of the others.
         coming: What is kept of them, by the addresses that they came from.
         coming_in_memory: The part of it that is in memory alone.
     """
@@ -307,7 +307,7 @@ class ArriveStep:
         self.forgotten: list[Incoming] = []
         self.ended: list[Ended] = []
         self.rejected: dict[Incoming, None] = {}
-        self.messages: list[tuple[bytes, int]] = []
+        self.messages: list[tuple[bytes, int, str]] = []
         self.coming = Coming()
         self.coming_in_memory = Coming()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Final
 
-from merq.engine import notices, queue_changes, records, tracing
+from merq.engine import damage, notices, queue_changes, records, tracing
 from merq.engine.changes import Change, TransferStep
 from merq.engine.positions import AVAILABLE, NEVER, PURGE_PENDING, Place
 from merq.engine.queue import NO_NOTE, Queue
@@ -127,7 +127,8 @@ class Departures:
             return None
         packet = self._state.readable(place)
         if packet is None:
-            transfer.passed(lookup_id)  # who looks at it is told what is wrong
+            transfer.passed(lookup_id)
+            damage.pass_over(self._state, queue, place)
             return None
         if not self._may_go(queue, transfer, place, packet):
             self._blocked[queue] = None

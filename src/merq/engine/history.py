@@ -1,32 +1,43 @@
 """[MS-MQQB] 3.1.1.3, 3.1.5.8.1: which messages came from others already, by their identifiers.
 
-Of each queue manager the latest are remembered. Transactional messages are told by their sequences
-(`incoming`).
+Of each queue manager the latest are remembered, those from each network by themselves: whoever
+claims to be it elsewhere makes nobody forget what it sent. Transactional messages are told by their
+sequences (`incoming`).
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections import OrderedDict
-from typing import Final
+from collections import Counter, OrderedDict
+from typing import Final, TypeAlias
 
+from merq.model.network_table import NetworkTable
+from merq.model.peer_networks import neighbourhood
 from merq.wire.queues import DIRECT, PRIVATE_ON_DESTINATION, PUBLIC
 
 HISTORY_SIZE: Final = 10_000
 """[MS-MQQB] 3.1.1.3: identifiers remembered of each queue manager; Windows remembers as many."""
 
 HISTORY_SOURCES_MAX: Final = 10_000
-"""Queue managers whose identifiers are remembered; the one longest silent is forgotten."""
+"""Queue managers whose identifiers are remembered, counted once for each network that they are
+heard from; of the network that has the most the one longest silent is forgotten."""
 
 HISTORY_LIFETIME_S: Final = 30 * 60
 """[MS-MQQB] 3.1.2.8: how long an identifier is remembered."""
 
 HISTORY_SOURCES_PER_NETWORK_MAX: Final = 1_000
-"""The same for those whose messages came from one network first."""
+"""The same for one network."""
 
 HISTORY_MAX: Final = 1_000_000
 """Identifiers remembered in all; the network that has the most gives up some of its oldest."""
+
+BEFORE_START: Final = ""
+"""Stands for the networks of what came before the start: the log does not say them."""
+
+BEFORE_START_TIMES: Final = 4
+"""Of what came before the start so many times more is remembered of each queue manager: others may
+have sent in its name."""
 
 HISTORY_RELIEF: Final = HISTORY_MAX // 100
 """How many it gives up at once."""
@@ -59,18 +70,11 @@ def identity_of(packet: bytes | memoryview, network: str = "") -> int:
     return int(zlib.crc32(name + network.encode("utf-8", "replace")) << 32 | ordinal)
 
 
-class _History(OrderedDict[int, int]):
-    """Identifiers of one queue manager with their times, the oldest first.
+_History: TypeAlias = OrderedDict[int, int]
+"""Identifiers with their times, the oldest first."""
 
-    Attributes:
-        network: Where the first of them came from; empty if it is from before the start.
-    """
-
-    __slots__ = ("network",)
-
-    def __init__(self, network: str) -> None:
-        super().__init__()
-        self.network = network
+_Sender: TypeAlias = tuple[bytes, str]
+"""A queue manager, and the network that it was heard from."""
 
 
 class Recent:
@@ -81,81 +85,84 @@ class Recent:
         lifetime_s: For how long.
     """
 
-    __slots__ = ("_by_network", "_by_source", "_count", "_rejected", "lifetime_s", "size")
+    __slots__ = ("_by_sender", "_count", "_rejected", "_senders", "lifetime_s", "size")
 
     def __init__(self, size: int = HISTORY_SIZE, lifetime_s: int = HISTORY_LIFETIME_S) -> None:
         self.size = size
         self.lifetime_s = lifetime_s
-        self._by_source: dict[bytes, _History] = {}
-        # Each network's queue managers, the one longest silent first.
-        self._by_network: dict[str, OrderedDict[bytes, None]] = {}
+        self._by_sender: dict[_Sender, _History] = {}
+        self._senders: NetworkTable[_Sender] = NetworkTable()
         self._rejected: OrderedDict[tuple[bytes, int], None] = OrderedDict()
         self._count = 0
 
-    def seen(self, source: bytes, identity: int, now: int) -> bool:
+    def seen(self, source: bytes, identity: int, now: int, network: str = BEFORE_START) -> bool:
         """[MS-MQQB] 3.1.5.8.1: whether a message was here before; if so, that is renewed."""
-        known = self._by_source.get(source)
-        if known is None or identity not in known:
-            return (source, identity) in self._rejected
-        known[identity] = now
-        known.move_to_end(identity)
-        return True
+        for sender in ((source, network), (source, BEFORE_START)):
+            known = self._by_sender.get(sender)
+            if known is not None and identity in known:
+                known[identity] = now
+                known.move_to_end(identity)
+                return True
+        return (source, identity) in self._rejected
 
-    def add(self, source: bytes, identity: int, now: int, network: str = "") -> None:
+    def is_from_before(self, source: bytes) -> bool:
+        """Whether anything is remembered of a queue manager from before the start."""
+        return (source, BEFORE_START) in self._by_sender
+
+    def add(self, source: bytes, identity: int, now: int, network: str = BEFORE_START) -> None:
         """[MS-MQQB] 3.1.5.8.2: a message came; the oldest is forgotten if there is no room."""
-        known = self._by_source.get(source)
+        sender = source, network
+        known = self._by_sender.get(sender)
         if known is None:
-            known = self._open(source, network)
+            known = self._open(sender)
         else:
-            self._by_network[known.network].move_to_end(source)
+            self._senders.use(sender)
         if identity not in known:
             self._count += 1
         known[identity] = now
         known.move_to_end(identity)
-        while len(known) > self.size:
+        most = self.size if network else self.size * BEFORE_START_TIMES
+        while len(known) > most:
             known.popitem(last=False)
             self._count -= 1
         if self._count > HISTORY_MAX:
             self._relieve()
 
-    def _open(self, source: bytes, network: str) -> _History:
+    def _open(self, sender: _Sender) -> _History:
         """A queue manager of which nothing is known; another one may have to go for it."""
-        sources = self._by_network.get(network)
-        if sources is None:
-            sources = self._by_network[network] = OrderedDict()
-        if network and len(sources) >= HISTORY_SOURCES_PER_NETWORK_MAX:
-            self._close(next(iter(sources)))
-        elif len(self._by_source) >= HISTORY_SOURCES_MAX:
-            largest = max(self._by_network, key=lambda each: len(self._by_network[each]))
-            self._close(next(iter(self._by_network[largest])))
-        self._by_network.setdefault(network, sources)[source] = None
-        known = self._by_source[source] = _History(network)
+        network = sender[1]
+        if network and self._senders.count(network) >= HISTORY_SOURCES_PER_NETWORK_MAX:
+            self._close(self._senders.of(network)[0])
+        elif len(self._by_sender) >= HISTORY_SOURCES_MAX:
+            self._close(self._senders.first_to_go())
+        self._senders.add(sender, network)
+        known = self._by_sender[sender] = OrderedDict()
         return known
 
-    def _close(self, source: bytes) -> None:
+    def _close(self, sender: _Sender) -> None:
         """Nothing is known of a queue manager any more."""
-        known = self._by_source.pop(source)
-        self._count -= len(known)
-        sources = self._by_network[known.network]
-        del sources[source]
-        if not sources:
-            del self._by_network[known.network]
+        self._count -= len(self._by_sender.pop(sender))
+        self._senders.discard(sender)
 
     def _relieve(self) -> None:
         """The network that has the most identifiers gives up those of who was silent longest."""
+        around: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
+        for (_, network), known in self._by_sender.items():
+            sizes[network] += len(known)
+            around[neighbourhood(network)] += len(known)
+        widest = max(around, key=around.__getitem__)
+        largest = max(
+            (each for each in sizes if neighbourhood(each) == widest), key=sizes.__getitem__
+        )
         wanted = HISTORY_RELIEF
-        sizes = {
-            network: sum(len(self._by_source[each]) for each in sources)
-            for network, sources in self._by_network.items()
-        }
-        largest = max(sizes, key=sizes.__getitem__)
-        for source in list(self._by_network[largest]):
+        for sender in self._senders.of(largest):
             if wanted <= 0:
                 return
-            known = self._by_source[source]
+            known = self._by_sender[sender]
             if len(known) <= wanted:
                 wanted -= len(known)
-                self._close(source)
+                self._close(sender)
                 continue
             for _ in range(wanted):
                 known.popitem(last=False)
@@ -168,26 +175,26 @@ class Recent:
         if len(self._rejected) > REJECTIONS_MAX:
             self._rejected.popitem(last=False)
 
-    def remove(self, source: bytes, identity: int) -> None:
+    def remove(self, source: bytes, identity: int, network: str = BEFORE_START) -> None:
         """A message did not come to stay."""
         self._rejected.pop((source, identity), None)
-        known = self._by_source.get(source)
+        known = self._by_sender.get((source, network))
         if known is not None and known.pop(identity, None) is not None:
             self._count -= 1
 
     def forget(self, now: int) -> None:
         """[MS-MQQB] 3.1.6.7: what is too old goes."""
         oldest = now - self.lifetime_s
-        for source, known in list(self._by_source.items()):
+        for sender, known in list(self._by_sender.items()):
             while known and next(iter(known.values())) < oldest:
                 known.popitem(last=False)
                 self._count -= 1
             if not known:
-                self._close(source)
+                self._close(sender)
 
     def renew(self, now: int) -> None:
         """Time in which nothing could come does not count: who was not heard sends again now."""
-        for known in self._by_source.values():
+        for known in self._by_sender.values():
             for identity in known:
                 known[identity] = now
 
@@ -195,12 +202,11 @@ class Recent:
         return self._count
 
     def pack(self) -> list[bytes]:
-        """Each queue manager's identifiers with their times."""
+        """Each queue manager's identifiers with their times, in the order in which they go."""
         return [
-            source + b"".join([_ENTRY.pack(*each) for each in known.items()])
-            for sources in self._by_network.values()
-            for source in sources
-            if (known := self._by_source[source])
+            sender[0] + b"".join([_ENTRY.pack(*each) for each in known.items()])
+            for sender in self._senders.falling()
+            if (known := self._by_sender[sender])
         ]
 
     def unpack(self, data: bytes) -> None:

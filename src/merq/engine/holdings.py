@@ -33,6 +33,7 @@ from merq.engine.work import Sending, Transaction
 from merq.errors import StoreError
 from merq.model.delivered import Delivered
 from merq.model.names import LOCAL_COMPUTER, FormatName, PathName
+from merq.model.network_table import NetworkTable
 from merq.model.queue import QueueKind, QueueProperties
 from merq.wire.headers import INFINITE
 from merq.wire.view import MessageView
@@ -89,7 +90,9 @@ class Holdings:
         self.secret = b""  # chance for identifiers of sequences
         self.known_places: dict[UUID, UUID] = {}
         self.known_managers: frozenset[bytes] = frozenset()  # those that the settings name
-        self.order_queues: dict[str, set[str]] = {}  # for acknowledgments, by network
+        # Outgoing queues that others' messages had us make, by their names.
+        self.order_queues: NetworkTable[str] = NetworkTable()
+        self.admin_queues: NetworkTable[str] = NetworkTable()
         self.base_priorities: dict[UUID, int] = {}
         self.sends_insecure_nacks = False
         self.sends_reports = True

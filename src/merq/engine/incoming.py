@@ -6,12 +6,12 @@ what they are kept by. Other messages are told by their identifiers (`history`).
 
 from __future__ import annotations
 
-import struct
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
+from merq.model.network_table import NetworkCounts, NetworkTable
 from merq.model.peer_networks import peer_network
 from merq.wire.queues import DIRECT
 
@@ -26,10 +26,12 @@ SEQUENCES_PER_NETWORK_MAX: Final = 10_000
 
 PEERS_PER_SENDER_MAX: Final = 8
 """Peers that sequences of one sender to one name are kept of: whoever claims a sender's identifier
-has a sequence of its own."""
+has a sequence of its own. The first of them never gives way, and of the others the network that has
+the most."""
 
 PEER_IDLE_S: Final = 3600
-"""A peer that was silent for so long gives way to another one of the same sender."""
+"""A peer that was silent for so long gives way to another one of the same sender, if each has a
+network of its own."""
 
 IDLE_LOOKS_MAX: Final = 32
 """So many of the idlest sequences are looked at for one of which no message is in a queue."""
@@ -42,18 +44,16 @@ SEQUENCE_IDLE_S: Final = 90 * 24 * 3600
 """A sequence is forgotten when this queue manager was up for so long and nothing of it came."""
 
 ENDED_MAX: Final = 100_000
-"""Earlier sequences of which it is remembered how far they came."""
+"""Earlier sequences of which it is remembered how far they came; the network that has the most
+loses its oldest."""
 
 REJECTS_MAX: Final = 0x7FFFFFFF
 """[MS-MQQB] 3.1.1.3.1: TxMessageRejectCount goes no further; the log has a flag above it."""
 
-_REJECTED: Final = 1 << 31
 _NO_SEQUENCE: Final = ((1 << 64) - 1, (1 << 32) - 1)
 """A place behind which there is none."""
 _KEYS_MAX: Final = 4096
 _KEPT_NAME_BYTES: Final = 512  # longer ones are worked out anew: strangers choose how long they are
-_SEQUENCE_1: Final = struct.Struct("<16sQIIH")
-_SEQUENCE: Final = struct.Struct("<16sQIII16sH")
 
 
 class Origin(NamedTuple):
@@ -80,8 +80,23 @@ class SequenceKey(NamedTuple):
         return self.name.startswith(f"{DIRECT}:")
 
 
-Ended: TypeAlias = tuple[tuple[SequenceKey, int], tuple[int, Origin] | None]
-"""A sequence that is over, and what was known of it before: how far it came, and from where."""
+class Past(NamedTuple):
+    """What is remembered of a sequence that is not kept any more.
+
+    Attributes:
+        number: The last message of it that was accepted, or decided on.
+        origin: Where it came from.
+        is_followed: Its peer has begun another one since. If not, it was forgotten to make room, or
+            because somebody said so, and goes on where it was.
+    """
+
+    number: int
+    origin: Origin
+    is_followed: bool
+
+
+Ended: TypeAlias = tuple[tuple[SequenceKey, int], Past | None]
+"""A sequence that is over, and what was remembered of it before."""
 
 
 class Incoming:
@@ -102,6 +117,8 @@ class Incoming:
         dropped: Messages that were not accepted, and of which their sender was told nothing, since
             the start: they were of a sequence that cannot be the next.
         last_access: When the last one came, in seconds since 1970.
+        rank: The lower it is the earlier the sequence was opened, compared with others that are
+            kept.
         is_kept: Messages of it were accepted, and it is one of `Sequences`.
         is_rejected: It is remembered for a while that all of its messages were rejected.
         is_proven: More than one message of it was accepted, or it is from before the start.
@@ -120,6 +137,7 @@ class Incoming:
         "number",
         "origin",
         "queue",
+        "rank",
         "rejects",
         "sequence_id",
         "settled",
@@ -139,6 +157,7 @@ class Incoming:
         self.rejects = 0
         self.dropped = 0
         self.last_access = 0
+        self.rank = 0
         self.is_kept = self.is_rejected = False
         self.is_proven = False
         self.queue = 0
@@ -152,8 +171,21 @@ class Incoming:
         return sequence_id > self.sequence_id and previous == 0
 
     def is_from(self, origin: Origin) -> bool:
-        """Whether a peer can be the one that opened the sequence."""
-        return origin == self.origin or not self.origin.address
+        """Whether a peer can be the one that opened the sequence.
+
+        A computer changes its address within its network of IPv6 as a rule.
+        """
+        own = self.origin
+        if origin == own or not own.address:
+            return True
+        return origin.remote == own.remote and (
+            peer_network(origin.address) == peer_network(own.address)
+        )
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing can follow: its identifier is of a time that is still to come."""
+        return (self.sequence_id, self.number) == _NO_SEQUENCE and not self.is_kept
 
     def untold(self) -> int:
         """How many messages of the current sequence its sender was not told of."""
@@ -176,6 +208,12 @@ class _Network:
     def table(self, incoming: Incoming) -> OrderedDict[Incoming, None]:
         return self.proven if incoming.is_proven else self.new
 
+    def sort(self) -> None:
+        """The order is that of the last messages again."""
+        for table in (self.new, self.proven):
+            for each in sorted(table, key=_last_access):
+                table.move_to_end(each)
+
     def idlest(self, is_wanted: Callable[[Incoming], bool]) -> Incoming:
         """The one to be forgotten: of those that sent one message, if any did; rather unwanted."""
         table = self.new or self.proven
@@ -185,13 +223,39 @@ class _Network:
         return next(iter(table))
 
 
+def _rank(incoming: Incoming) -> int:
+    return incoming.rank
+
+
+def _last_access(incoming: Incoming) -> int:
+    return incoming.last_access
+
+
+def _superfluous(others: list[Incoming], newcomer: Incoming) -> Incoming:
+    """Which of the peers that claim one sender gives way to another one.
+
+    Never the first: strangers do not push out who opened the sequence. If a network has several,
+    the idlest of the network that has the most; else one that was silent for long, or the last.
+    """
+    first = min(others, key=_rank)
+    rest = [each for each in others if each is not first] or others
+    networks = Counter(peer_network(each.origin.address) for each in (*rest, newcomer))
+    ((_, most),) = networks.most_common(1)
+    if most > 1:
+        crowd = [each for each in rest if networks[peer_network(each.origin.address)] == most]
+        return min(crowd, key=_last_access)
+    idlest = min(rest, key=_last_access)
+    is_idle = newcomer.last_access - idlest.last_access > PEER_IDLE_S
+    return idlest if is_idle else max(rest, key=_rank)
+
+
 class Sequences:
     """All sequences that come here.
 
     A sender has one for each name that it sends to. Anybody may claim to be that sender, so what
     comes from another peer under another identifier is kept beside it: it neither ends the sequence
     nor makes it stale. What has the sequence's own identifier belongs to it wherever it comes from,
-    for a sender may move.
+    for a sender may move. The peer that was first is never driven out by others of the same sender.
 
     Attributes:
         ended_before: While a change is planned, what was known before of sequences that it ends.
@@ -200,9 +264,11 @@ class Sequences:
     __slots__ = (
         "_by_key",
         "_by_network",
-        "_count",
+        "_counts",
         "_ended",
+        "_ended_of",
         "_names",
+        "_opened",
         "_rejected",
         "ended_before",
     )
@@ -211,9 +277,11 @@ class Sequences:
         self._by_key: dict[SequenceKey, list[Incoming]] = {}
         self._by_network: dict[str, _Network] = {}
         self._rejected: OrderedDict[SequenceKey, Incoming] = OrderedDict()
-        self._ended: OrderedDict[tuple[SequenceKey, int], tuple[int, Origin]] = OrderedDict()
+        self._ended: dict[tuple[SequenceKey, int], Past] = {}
+        self._ended_of: NetworkTable[tuple[SequenceKey, int]] = NetworkTable()
         self._names: dict[tuple[int, bytes], str] = {}
-        self._count = 0
+        self._counts = NetworkCounts()
+        self._opened = 0
         self.ended_before: list[Ended] | None = None
 
     def key_of(self, source: bytes, kind: int, name: bytes) -> SequenceKey:
@@ -233,7 +301,7 @@ class Sequences:
     def find(self, key: SequenceKey) -> Incoming | None:
         """The sequence of a sender to a name of which something came last, if any is kept."""
         found = self._by_key.get(key)
-        return None if found is None else max(found, key=lambda each: each.last_access)
+        return None if found is None else max(found, key=_last_access)
 
     def match(self, key: SequenceKey, sequence_id: int, origin: Origin, now: int) -> Incoming:
         """The sequence by which a message is judged; a new one is not kept before `keep`."""
@@ -249,27 +317,45 @@ class Sequences:
         for each in found:
             if each.sequence_id == sequence_id:
                 return each
-            if each.is_from(origin):
+            if each.is_from(origin) and (mine is None or each.sequence_id > mine.sequence_id):
                 mine = each
         if mine is not None:
             if sequence_id > mine.sequence_id and (key, sequence_id) in self._ended:
                 return self._new(key, sequence_id, origin, mine.sequence_id)
             return mine
-        # A peer that did not send for this sender before: it goes on where all the others are, for
-        # its folder may have been restored elsewhere. A time to come is nobody's measure.
-        known = (each.sequence_id for each in found if each.sequence_id >> 32 <= now)
-        fresh = self._new(key, sequence_id, origin, max(known, default=0))
+        return self._from_elsewhere(key, sequence_id, origin, now)
+
+    def _from_elsewhere(
+        self, key: SequenceKey, sequence_id: int, origin: Origin, now: int
+    ) -> Incoming:
+        """The sequence of a peer that did not send for this sender before.
+
+        It goes on where all the others are, for its folder may have been restored elsewhere. A time
+        to come is nobody's measure, unless the sender's clock is ahead: so says its first peer.
+        """
+        found = self._by_key[key]
+        clock = now
         if sequence_id >> 32 > now + FUTURE_S:
+            first = min(found, key=_rank)
+            clock = max(now, (first.sequence_id >> 32) + max(now - first.last_access, 0))
+        known = (each.sequence_id for each in found if each.sequence_id >> 32 <= clock)
+        fresh = self._new(key, sequence_id, origin, max(known, default=0))
+        is_known = fresh.sequence_id == sequence_id
+        if sequence_id >> 32 > clock + FUTURE_S and not is_known:
             fresh.sequence_id, fresh.number = _NO_SEQUENCE
         return fresh
 
     def _new(self, key: SequenceKey, sequence_id: int, origin: Origin, floor: int) -> Incoming:
-        """A sequence that has to be above `floor`; one that came before goes on from there."""
+        """A sequence that has to be above `floor`; one that came before goes on from there.
+
+        One that was forgotten to make room does so below it, too: its peer has begun no other, so
+        nothing that comes of it behind its last message was ever here.
+        """
         fresh = Incoming(key, origin)
         fresh.sequence_id = floor
         known = self._ended.get((key, sequence_id))
-        if known is not None and sequence_id > floor:
-            fresh.sequence_id, fresh.number = sequence_id, known[0]
+        if known is not None and (sequence_id > floor or not known.is_followed):
+            fresh.sequence_id, fresh.number = sequence_id, known.number
         return fresh
 
     def came(self, incoming: Incoming, origin: Origin, now: int) -> None:
@@ -318,18 +404,18 @@ class Sequences:
         """
         gone: list[Incoming] = []
         others = self._by_key.get(incoming.key, [])
-        gone += [each for each in others if each.is_from(incoming.origin)]
+        own = [each for each in others if each.is_from(incoming.origin)]
+        gone += own
         if not gone and len(others) >= PEERS_PER_SENDER_MAX:
-            idlest = min(others, key=lambda each: each.last_access)
-            is_idle = incoming.last_access - idlest.last_access > PEER_IDLE_S
-            gone.append(idlest if is_idle else others[-1])
+            gone.append(_superfluous(others, incoming))
         network = self._by_network.get(peer_network(incoming.origin.address))
         if not gone and network is not None and len(network) >= SEQUENCES_PER_NETWORK_MAX:
             gone.append(network.idlest(is_wanted))
-        elif not gone and self._count >= SEQUENCES_MAX:
-            gone.append(max(self._by_network.values(), key=len).idlest(is_wanted))
+        elif not gone and len(self) >= SEQUENCES_MAX:
+            gone.append(self._by_network[self._counts.largest()].idlest(is_wanted))
         for each in gone:
             self.forget(each)
+        incoming.rank = min(map(_rank, own), default=0)
         if incoming.is_rejected:
             self.forget(incoming)
             incoming.is_rejected = False
@@ -342,7 +428,9 @@ class Sequences:
             self._rejected[incoming.key] = incoming
             return
         self._by_key.setdefault(incoming.key, []).append(incoming)
-        self._count += 1
+        if not incoming.rank:
+            self._opened += 1
+            incoming.rank = self._opened
         incoming.is_kept = True
         self._join_network(incoming)
 
@@ -355,10 +443,9 @@ class Sequences:
         others.remove(incoming)
         if not others:
             del self._by_key[incoming.key]
-        self._count -= 1
         incoming.is_kept = False
         self._leave_network(incoming)
-        self.ended(incoming)
+        self.ended(incoming, is_followed=False)
 
     def _join_network(self, incoming: Incoming) -> None:
         name = peer_network(incoming.origin.address)
@@ -366,11 +453,13 @@ class Sequences:
         if network is None:
             network = self._by_network[name] = _Network()
         network.table(incoming)[incoming] = None
+        self._counts.add(name)
 
     def _leave_network(self, incoming: Incoming) -> None:
         name = peer_network(incoming.origin.address)
         network = self._by_network[name]
         del network.table(incoming)[incoming]
+        self._counts.remove(name)
         if not len(network):
             del self._by_network[name]
 
@@ -378,15 +467,24 @@ class Sequences:
         """Sequences of which nothing came since then."""
         return [each for each in self.all() if each.last_access < time]
 
-    def ended(self, incoming: Incoming) -> None:
-        """Another sequence follows the one that was; it is remembered how far that came."""
+    def ended(self, incoming: Incoming, *, is_followed: bool = True) -> None:
+        """A sequence is over, or another one follows; it is remembered how far it came."""
         if incoming.number:
             at = incoming.key, incoming.sequence_id
             if self.ended_before is not None:
                 self.ended_before.append((at, self._ended.get(at)))
-            self._ended[at] = incoming.number, incoming.origin
-            if len(self._ended) > ENDED_MAX:
-                self._ended.popitem(last=False)
+            if at not in self._ended and len(self._ended) >= ENDED_MAX:
+                self._remember(self._ended_of.first_to_go(), None)
+            self._remember(at, Past(incoming.number, incoming.origin, is_followed))
+
+    def _remember(self, at: tuple[SequenceKey, int], past: Past | None) -> None:
+        """What is remembered of an earlier sequence; None if it is nothing any more."""
+        if past is None:
+            self._ended.pop(at, None)
+            self._ended_of.discard(at)
+        else:
+            self._ended[at] = past
+            self._ended_of.add(at, peer_network(past.origin.address))
 
     def take_back(
         self, opened: Iterable[Incoming], forgotten: Iterable[Incoming], ended: list[Ended]
@@ -397,14 +495,12 @@ class Sequences:
         for incoming in forgotten:
             self.restore(incoming)
         for at, known in reversed(ended):
-            self._ended.pop(at, None)
-            if known is not None:
-                self._ended[at] = known
+            self._remember(at, known)
 
     def arrived(self, incoming: Incoming, sequence_id: int) -> int:
         """The last message that arrived of an earlier sequence; 0 if none is known to have."""
         known = self._ended.get((incoming.key, sequence_id))
-        return 0 if known is None else known[0]
+        return 0 if known is None else known.number
 
     def origin_of(self, key: SequenceKey, sequence_id: int) -> Origin:
         """Where a sequence came from; by the identifier of its sender if that is not known."""
@@ -416,10 +512,10 @@ class Sequences:
         if rejected is not None and rejected.sequence_id == sequence_id:
             return rejected.origin
         known = self._ended.get((key, sequence_id))
-        return Origin("", key.source) if known is None else known[1]
+        return Origin("", key.source) if known is None else known.origin
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._counts)
 
     def all(self) -> list[Incoming]:
         """All of them, those of one network in the order in which they were idle longest."""
@@ -431,8 +527,16 @@ class Sequences:
         return incoming.is_kept or self._rejected.get(incoming.key) is incoming
 
     def lasting(self) -> list[Incoming]:
-        """Those that survive a restart: all, and those of which every message was rejected."""
-        return self.all() + list(self._rejected.values())
+        """Those that survive a restart: all, and those of which every message was rejected.
+
+        They are in the order in which they were opened, so that it survives, too.
+        """
+        return sorted(self.all(), key=_rank) + list(self._rejected.values())
+
+    def sort(self) -> None:
+        """All were read from the log: each network's are in the order of their last messages."""
+        for network in self._by_network.values():
+            network.sort()
 
     def learn(
         self,
@@ -447,7 +551,7 @@ class Sequences:
         Gives the sequence, unless more is known of it already or it is gone.
         """
         rejected = self._rejected.get(key)
-        if is_rejected or (rejected is not None and rejected.origin == origin):
+        if is_rejected or (rejected is not None and rejected.is_from(origin)):
             self._rejected.pop(key, None)
         if is_rejected:
             return self._learn_rejected(key, place, origin)
@@ -480,41 +584,3 @@ class Sequences:
         found.sequence_id, found.number = found.settled = place
         self.reject(found)
         return found
-
-
-def pack_sequence(incoming: Incoming, sequence_id: int, number: int) -> bytes:
-    """A sequence as the log keeps it; (0, 0) is one that was forgotten."""
-    address = incoming.origin.address.encode("ascii", "replace")
-    head = _SEQUENCE.pack(
-        incoming.key.source,
-        sequence_id,
-        number,
-        incoming.last_access,
-        incoming.rejects | (_REJECTED if incoming.is_rejected else 0),
-        incoming.origin.remote,
-        len(address),
-    )
-    return head + address + incoming.key.name.encode("utf-8", "surrogatepass")
-
-
-def unpack_sequence(data: bytes, sequences: Sequences, *, counts_rejects: bool = True) -> None:
-    """Takes what `pack_sequence` wrote; older logs do not count rejects, nor know the session."""
-    if counts_rejects:
-        form = _SEQUENCE
-        source, sequence_id, number, last_access, rejects, remote, size = form.unpack_from(data)
-    else:
-        form = _SEQUENCE_1
-        source, sequence_id, number, last_access, size = form.unpack_from(data)
-        rejects, remote = 0, source
-    at = form.size
-    name = data[at + size :].decode("utf-8", "surrogatepass")
-    origin = Origin(data[at : at + size].decode("ascii"), remote)
-    found = sequences.learn(
-        SequenceKey(source, name),
-        (sequence_id, number),
-        origin,
-        is_rejected=rejects & _REJECTED != 0,
-    )
-    if found is not None:
-        sequences.came(found, origin, last_access)
-        found.rejects = rejects & REJECTS_MAX

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from merq.engine import moving, notices, order_acks, outgoing, queue_changes
+from merq.engine import damage, moving, notices, order_queues, outgoing, queue_changes
 from merq.engine.administration import Administration
 from merq.engine.arriving import Arrivals
 from merq.engine.aside import attempt
@@ -111,10 +111,11 @@ class QueueManager:
         """
         self.state.secret = secret
         self.state.recent.renew(self.state.now)
+        self.state.sequences.sort()
         self.departures.start()
         self.state.forget_sources()
         self.administration.start(new_guid)
-        order_acks.find_order_queues(self.state)
+        order_queues.find_order_queues(self.state)
 
     # Queues.
 
@@ -497,7 +498,8 @@ class QueueManager:
     def _give_up(self, change: Change, queue: Queue, place: Place) -> None:
         packet = self.state.readable(place)
         if packet is None:
-            return  # it stays: who looks at it is told what is wrong
+            damage.pass_over(self.state, queue, place)
+            return
         queue.positions.set_state(place.lookup_id, PURGE_PENDING)
         queue_changes.take(change, queue, place)
         # [MS-MQMQ] 2.2.18.1.6: on its way either time ends it as one that did not reach its queue.

@@ -6,16 +6,17 @@ still send when strangers have filled theirs. Of that part an address may take a
 for others: one alone gets a half, a second one half of the rest. So who fills is slowed, and who
 comes later still finds room.
 
-What all of them take together is exact. What an address takes is known as far as its messages came
-since the start. When a message goes, it is known who sent it, not from which address. If messages
-of one sender came from several, because somebody claims to be another, the address with fewest of
-them is relieved first: a peer is not charged for what a stranger leaves here in its name.
+What all of them take together is exact. What an address takes is known of messages that came since
+the start, and of those before that the last checkpoint knew: it has a summary of bounded size, and
+the log has no addresses. When a message goes, it is known who sent it, not from which address. If
+messages of one sender came from several, because somebody claims to be another, the address with
+fewest of them is relieved first: a peer is not charged for what a stranger leaves here in its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from merq.model.peer_networks import peer_network
 
@@ -24,9 +25,27 @@ ADDRESSES_OF_SOURCE_MAX: Final = 8
 """Senders of which it is known from which addresses they came, and how many of those each may have.
 Addresses stay charged with anything beyond that until nothing of the network is here any more."""
 
+CHARGES_MAX: Final = 10_000
+"""Charges of addresses that a checkpoint keeps, the largest; the others are forgotten at the next
+start, as are those of messages that came after the checkpoint."""
+
 RELIEF: Final = 10
 """Who was refused may go on when it may take the tenth part of what is free, or more: not for every
 single message that leaves."""
+
+
+class Charge(NamedTuple):
+    """What an address, or its network, is charged with for messages of a sender.
+
+    Attributes:
+        number: The sender's, here.
+        address: As it is charged.
+        size: Bytes.
+    """
+
+    number: int
+    address: str
+    size: int
 
 
 class Coming:
@@ -103,6 +122,31 @@ class NetworkShare:
             _lessen(self._charges, address, part)
         if parts is not None and not parts:
             del self._by_source[number]
+
+    def charges(self, passing: NetworkShare) -> list[Charge]:
+        """What addresses are charged with for messages that outlive the process, the largest first.
+
+        Args:
+            passing: What those take that do not outlive it.
+        """
+        found = [
+            Charge(number, address, size - passing.charged(number, address))
+            for number, parts in self._by_source.items()
+            for address, size in parts.items()
+        ]
+        found = [each for each in found if each.size > 0]
+        found.sort(key=lambda each: each.size, reverse=True)
+        return found[:CHARGES_MAX]
+
+    def charged(self, number: int, address: str) -> int:
+        """What an address, as it is charged, is charged with for a sender."""
+        return self._by_source.get(number, {}).get(address, 0)
+
+    def restore(self, charge: Charge) -> None:
+        """An address was charged before the start, and the messages are there still."""
+        number, address, size = charge
+        self._charges[address] = self._charges.get(address, 0) + size
+        self._by_source.setdefault(number, {})[address] = size
 
     def used_by(self, address: str) -> int:
         """What came from an address and is here."""

@@ -12,7 +12,13 @@ from uuid import UUID
 from merq.engine import outgoing
 from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
-from merq.engine.order_acks import ACKS_WAITING_MAX, finally_told, is_for_others, may_wait
+from merq.engine.order_acks import (
+    ACKS_WAITING_MAX,
+    FINAL_ACK_LIFETIME_S,
+    ORDER_ACK_LIFETIME_S,
+    finally_told,
+)
+from merq.engine.order_queues import is_for_others, may_wait
 from merq.engine.packet_names import destination_of, name_of_admin_queue, name_of_destination
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.positions import Place
@@ -274,7 +280,7 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
     if _is_passing(state, view) and not state.may_call(name):
         return  # of others it was asked when they came, and their packet says so
     is_foreign = view.packet[16:32] != state.source
-    if is_foreign and not _may_be_kept(state, name):
+    if is_foreign and not _may_be_kept(state, change, name):
         return
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.closing or target.properties.transactional:
@@ -308,7 +314,16 @@ def acknowledge(state: State, change: Change, view: MessageView, reason: int) ->
         put(state, change, target, MessageView(packet))
 
 
-def for_asker(packet: bytes, source: bytes, lifetime: bytes) -> bytes:
+def lifetimes_in_packets(*seconds: int) -> frozenset[bytes]:
+    """Times to reach a queue as packets have them."""
+    return frozenset(each.to_bytes(4, "little") for each in seconds)
+
+
+ORDER_LIFETIMES: Final = lifetimes_in_packets(ORDER_ACK_LIFETIME_S, FINAL_ACK_LIFETIME_S)
+"""What OrderAcks and FinalAcks that wait have as their time; reports may have the same."""
+
+
+def for_asker(packet: bytes, source: bytes, lifetimes: frozenset[bytes]) -> bytes:
     """A packet as it is transmitted: [MS-MQQB] 3.1.7.15, TimeToReachQueue of acknowledgments.
 
     How long one waits here does not concern the other side, whose clock may show anything.
@@ -316,11 +331,19 @@ def for_asker(packet: bytes, source: bytes, lifetime: bytes) -> bytes:
     Args:
         packet: Any message that leaves.
         source: This queue manager.
-        lifetime: What acknowledgments that wait have as their time, as the packet has it.
+        lifetimes: What acknowledgments that wait have as their time, as the packet has it.
     """
-    if packet[12:16] != lifetime or asked_by(packet, source) is None:
+    if packet[12:16] not in lifetimes or not _is_ours_about_others(packet, source):
         return packet
     return without_time_to_reach(packet)
+
+
+def _is_ours_about_others(packet: bytes, source: bytes) -> bool:
+    """Whether a packet is an acknowledgment of any kind that this queue manager has made."""
+    if asked_by(packet, source) is not None:
+        return True
+    is_order_ack = MessageView(packet).message_class == MessageClass.MQMSG_CLASS_ORDER_ACK
+    return is_order_ack and packet[16:32] == source
 
 
 def _fitting(outline: Outline) -> bytes:
@@ -339,12 +362,12 @@ def _fitting(outline: Outline) -> bytes:
     return build_packet(replace(bare, label="", response_queue=""))
 
 
-def _may_be_kept(state: State, name: FormatName) -> bool:
+def _may_be_kept(state: State, change: Change, name: FormatName) -> bool:
     """Whether an acknowledgment to another queue manager may wait: strangers choose where."""
     if outgoing.local_queue(state, name)[1]:
         return True
     host = name.path_name().computer if isinstance(name, DirectName) else ""
-    if not may_wait(state, name, host):
+    if not may_wait(state, change, name, host, is_admin_queue=True):
         return False
     found = state.find_outgoing(str(name))
     return (

@@ -1,6 +1,7 @@
 """[MS-MQQB] 2.2.4, 2.2.5, 3.1.7.17: OrderAcks and FinalAcks to the senders of sequences.
 
-They wait in outgoing queues of their own, of which strangers can have only so many made.
+They wait in outgoing queues of their own, of which strangers can have only so many made
+(`order_queues`), and for so long.
 """
 
 from __future__ import annotations
@@ -10,17 +11,15 @@ from functools import lru_cache, partial
 from typing import Final
 from uuid import UUID
 
-from merq.engine import outgoing
+from merq.engine import order_queues, outgoing
 from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
-from merq.engine.incoming import Incoming, Origin, SequenceKey
+from merq.engine.incoming import SEQUENCE_IDLE_S, Incoming, Origin, SequenceKey
 from merq.engine.packet_names import destination_of
-from merq.engine.queue import Queue
 from merq.engine.queue_changes import put
 from merq.engine.state import State
 from merq.model.message_class import MessageClass
 from merq.model.names import DirectName, FormatName, PrivateName, parse_direct_name
-from merq.model.peer_networks import peer_network
 from merq.wire.build import Outline, build_packet
 from merq.wire.view import MessageView
 
@@ -29,16 +28,11 @@ ORDER_QUEUE_NUMBER: Final = 4
 
 ORDER_ACK_LABEL: Final = "QM Ordering Ack"
 
-SENDERS_PER_NETWORK_MAX: Final = 64
-"""Senders in one network that may leave acknowledgments waiting; those of others are not kept until
-there are fewer: what is not acknowledged is sent again."""
+ORDER_ACK_LIFETIME_S: Final = 3600
+"""How long an OrderAck waits to be sent: who sends again is told again."""
 
-ORDER_QUEUES_PER_NETWORK_MAX: Final = 256
-"""Outgoing queues for acknowledgments to one network, empty ones included, which go after a while:
-whoever connects under ever new identifiers would make ever new queues."""
-
-ORDER_QUEUES_MAX: Final = outgoing.OUTGOING_MAX // 10
-"""The same in all: the rest is for applications."""
+FINAL_ACK_LIFETIME_S: Final = SEQUENCE_IDLE_S
+"""How long a FinalAck waits to be sent, which is told once: as long as its sequence is known."""
 
 ACKS_WAITING_MAX: Final = 1_000
 """With so many acknowledgments waiting for a peer it is told no more how far it is, and its session
@@ -84,10 +78,13 @@ def finally_told(
     _tell_sender(state, change, key, origin, body, reason)
 
 
-def order_told(state: State, change: Change, incoming: Incoming) -> None:
+def order_told(
+    state: State, change: Change, incoming: Incoming, *, is_connected: bool = True
+) -> None:
     """[MS-MQQB] 3.1.6.9: the sender learns how far its sequence has come.
 
     Who sends of an earlier one again, because its folder was restored, learns how far that came.
+    Nothing gives way for who is not connected: when it comes back it sends again, and is told.
     """
     places = (incoming.stale, incoming.stale_origin), (incoming.settled, incoming.origin)
     for (sequence_id, number), origin in places:
@@ -98,19 +95,35 @@ def order_told(state: State, change: Change, incoming: Incoming) -> None:
                 change,
                 b"",
                 "telling a sender how far its sequence has come",
-                partial(_tell_sender, state, change, incoming.key, origin, body, _ORDER_ACK_CLASS),
+                partial(
+                    _tell_sender,
+                    state,
+                    change,
+                    incoming.key,
+                    origin,
+                    body,
+                    _ORDER_ACK_CLASS,
+                    makes_room=is_connected,
+                ),
             )
     incoming.stale = (0, 0)
 
 
 def _tell_sender(
-    state: State, change: Change, key: SequenceKey, origin: Origin, body: bytes, reason: int
+    state: State,
+    change: Change,
+    key: SequenceKey,
+    origin: Origin,
+    body: bytes,
+    reason: int,
+    *,
+    makes_room: bool = True,
 ) -> None:
     """[MS-MQQB] 3.1.7.17: an acknowledgment into the sender's order queue."""
     if key.source == state.source:
         return  # somebody says that this queue manager was the sender
     destination, name = _order_queue_of(state, key, origin)
-    if not may_wait(state, name, origin.address):
+    if not order_queues.may_wait(state, change, name, origin.address, makes_room=makes_room):
         return
     target = outgoing.reach_if_possible(state, change, name)
     if target is None or target.transfer is None:
@@ -127,6 +140,7 @@ def _tell_sender(
             priority=0,
             message_class=reason,
             recoverable=not is_order_ack,
+            time_to_reach_queue=ORDER_ACK_LIFETIME_S if is_order_ack else FINAL_ACK_LIFETIME_S,
             label=ORDER_ACK_LABEL,
             body=body,
         )
@@ -162,63 +176,9 @@ def can_be_told(state: State, key: SequenceKey, origin: Origin) -> bool:
     """Whether there is room for an acknowledgment to who sent a message that is rejected."""
     _, name = _order_queue_of(state, key, origin)
     found = state.find_outgoing(str(name))
-    if found is None:
-        return may_wait(state, name, origin.address)
+    if found is None or found.closing:
+        return order_queues.has_room(state, name, origin.address)
     return found.positions.count < ACKS_WAITING_MAX
-
-
-def may_wait(state: State, name: FormatName, address: str) -> bool:
-    """Whether acknowledgments may wait in a queue, which is made if there is none.
-
-    For those whom the settings know there always is one. In one network only so many may leave
-    theirs waiting; who is connected takes them at once, and its queue is empty.
-    """
-    if isinstance(name, PrivateName) and name.computer.bytes_le in state.known_managers:
-        return True
-    network, text = peer_network(address), str(name).lower()
-    known = state.order_queues.setdefault(network, set())
-    if state.is_destination(text):
-        return True
-    known.difference_update([each for each in known if not state.is_destination(each)])
-    waiting = [each for each in known if _has_waiting(state, each)]
-    is_full = len(waiting) >= SENDERS_PER_NETWORK_MAX or len(known) >= ORDER_QUEUES_PER_NETWORK_MAX
-    if is_full:
-        return False
-    if sum(map(len, state.order_queues.values())) >= ORDER_QUEUES_MAX:
-        return False
-    known.add(text)
-    return True
-
-
-def is_for_others(state: State, queue: Queue) -> bool:
-    """Whether a queue was made for what others' messages caused, and not for an application."""
-    name = queue.properties.path_name.lower()
-    return any(name in known for known in state.order_queues.values())
-
-
-def _has_waiting(state: State, name: str) -> bool:
-    queue = state.find_outgoing(name)
-    return queue is not None and queue.positions.count > 0
-
-
-def idle_order_queues(state: State) -> list[Queue]:
-    """Queues of acknowledgments in which nothing waits, nor is about to."""
-    names = [name for known in state.order_queues.values() for name in known]
-    found = [queue for name in names if (queue := state.find_outgoing(name)) is not None]
-    return [
-        queue
-        for queue in found
-        if not queue.positions.count and not queue.staged_bytes and not queue.waiting
-    ]
-
-
-def find_order_queues(state: State) -> None:
-    """Which outgoing queues from before the start are for acknowledgments, and to which network."""
-    for queue in state.queues.values():
-        name = queue.properties.path_name.lower()
-        host, found, _ = name.removeprefix("direct=tcp:").partition("\\private$\\order_queue$")
-        if queue.is_outgoing and found:
-            state.order_queues.setdefault(peer_network(host), set()).add(name)
 
 
 @lru_cache(maxsize=1024)

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from merq.engine import notices, queue_changes
+from merq.engine import damage, notices, queue_changes
+from merq.engine.aside_messages import DAMAGED_WAITING_MAX
 from merq.engine.changes import Answer, Change
 from merq.engine.cursor import Cursor, Outcome
 from merq.engine.positions import AVAILABLE, LOCKED, PURGE_PENDING, Place
 from merq.engine.queue import ENDING, HELD, HELD_QUIETLY, Queue
-from merq.engine.reading import ByCursor, WaitingRead
+from merq.engine.reading import ByCursor, Selector, WaitingRead
 from merq.engine.sending import MESSAGES_AT_ONCE_MAX
 from merq.engine.state import State
 from merq.engine.transactions import OPERATIONS_MAX, Transactions
 from merq.engine.work import Receiving
-from merq.errors import MessageQueueError, ReceiveTimeout, StoreError
+from merq.errors import MessageQueueError, ReceiveTimeout, StoreCorrupt, StoreError
 from merq.hresult import HResult
 from merq.model.delivered import Delivered
 from merq.model.message_class import MessageClass
@@ -195,19 +196,30 @@ class Readers:
 
     def _serve_one(self, queue: Queue, reader: WaitingRead, *, wait: bool) -> bool:
         """Gives a reader its message or its refusal; False if there is nothing for it yet."""
-        try:
-            if reader.transaction:
-                self._transactions.get_for_more(reader.transaction)
-            place = self._find(queue, reader, wait=wait)
-        except MessageQueueError as refused:
-            self._state.answer(reader.request, refused)
+        for _ in range(DAMAGED_WAITING_MAX):
+            try:
+                if reader.transaction:
+                    self._transactions.get_for_more(reader.transaction)
+                place = self._find(queue, reader, wait=wait)
+            except MessageQueueError as refused:
+                self._state.answer(reader.request, refused)
+                return True
+            if place is None:
+                return False
+            try:
+                if reader.peek and not reader.most:
+                    self._state.answer(reader.request, self._state.delivered(queue, place))
+                else:
+                    self._hand_out(queue, reader, place)
+            except StoreCorrupt:
+                # Who asked for this very message is told; others get the one behind it.
+                if not damage.pass_over(self._state, queue, place) or _is_one(reader.selector):
+                    raise
+                continue
             return True
-        if place is None:
-            return False
-        if reader.peek and not reader.most:
-            self._state.answer(reader.request, self._state.delivered(queue, place))
-        else:
-            self._hand_out(queue, reader, place)
+        code = HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED
+        text = f"{DAMAGED_WAITING_MAX} damaged messages were passed over: ask again for the next"
+        self._state.answer(reader.request, MessageQueueError(code, text))
         return True
 
     def _hand_out(self, queue: Queue, reader: WaitingRead, place: Place) -> None:
@@ -224,7 +236,7 @@ class Readers:
             except StoreError:
                 if not found:
                     raise
-                break  # what comes before it is handed out; who asks for it next is told
+                break  # what comes before it is handed out; who asks next passes it over
             found.append(delivered)
             if not reader.peek:
                 self._take_one(change, queue, reader, delivered, gone)
@@ -305,6 +317,21 @@ class Readers:
                 return place
             place = queue.positions.after(place.lookup_id)
         return None
+
+
+def _is_one(selector: Selector) -> bool:
+    """Whether a reader wants one message and no other."""
+    match selector:
+        case First():
+            return False
+        case ByLookup():
+            return selector.seek is Seek.CURRENT
+        case ByCursor():
+            return not selector.next_one
+        case ByMessageId() | ByCorrelationId():
+            return True
+        case _:
+            assert_never(selector)
 
 
 def _by_lookup(queue: Queue, selector: ByLookup, *, peek: bool) -> Place:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import Final
 
-from merq.engine import records
+from merq.engine import damage, records
 from merq.engine.changes import Change, RelocateStep
 from merq.engine.positions import Place
 from merq.engine.queue import Queue
@@ -92,7 +92,11 @@ class Relocation:
                 try:  # it may be in memory still
                     arrival, packet = self._state.stored(place)
                 except StoreError:
-                    continue  # its segment stays, with what is left of it
+                    # Its segment, and with it all behind, would stay for ever.
+                    found = queue.positions.get(lookup_id)
+                    if found is not None:
+                        damage.pass_over(self._state, queue, found)
+                    continue
                 _, head, body = records.relocate(number, arrival, lookup_id, packet)
             ids.append(lookup_id)
             heads.append(head)

@@ -11,18 +11,27 @@ from uuid import UUID
 
 from merq.engine import records
 from merq.engine.claims import unpack_point
-from merq.engine.incoming import unpack_sequence
 from merq.engine.positions import AVAILABLE
+from merq.engine.sequence_records import unpack_sequence
 from merq.engine.state import State
 from merq.engine.transfer import unpack_transfer
 from merq.engine.work import Sending, Transaction, unpack_transaction
+from merq.errors import StoreError
 from merq.model.queue import QueueProperties
 
 
 def replay(state: State, kind: int, data: memoryview, position: int) -> None:
-    """Takes one record of the log, as it was written by a change that happened."""
+    """Takes one record of the log, as it was written by a change that happened.
+
+    Raises:
+        StoreError: The record is of no kind that this release knows.
+    """
     rule = _RULES.get(kind)
-    assert rule is not None, f"record kind {kind} is unknown"
+    if rule is None:
+        raise StoreError(
+            f"the log has a record of kind {kind}, this release knows 1 to {max(_RULES)}: open the "
+            "store with the release that wrote it"
+        )
     rule(state, data, position)
 
 
@@ -178,3 +187,6 @@ _RULES: Final[dict[int, Callable[[State, memoryview, int], None]]] = {
     records.FORGET: _forget,
     records.PUBLISH: _publish,
 }
+
+RECORD_KINDS: Final = frozenset(_RULES)
+"""The kinds of records that this release knows."""

@@ -21,6 +21,7 @@ of kind PACKED; what is large is a section of its own, and so is everything in o
 | 12 PUBLISHED | as a PUBLISH record without stages; one for each writer, the latest last |
 | 13 SEQUENCE | as a SEQUENCE record; one for each sequence that comes here |
 | 14 TRANSFERS | TRANSFER records of outgoing queues, each behind its size u32 |
+| 16 CHARGE | what an address is charged with: the sender's number u32, bytes u64, the address; one for each sender and address |
 | 15 PACKED | a kind u32; then data of that kind, as if in sections of their own, each behind its size u32 |
 """  # noqa: E501 - a table
 
@@ -36,10 +37,11 @@ from merq.engine import queue_changes, records
 from merq.engine.byte_order import from_little
 from merq.engine.claims import pack_point, pack_range
 from merq.engine.holdings import MEMORY, NUMBERED
-from merq.engine.incoming import pack_sequence, unpack_sequence
+from merq.engine.network_share import Charge
 from merq.engine.positions import NEVER, Columns
 from merq.engine.queue import Queue
 from merq.engine.replay import restore_transaction, restore_transfer
+from merq.engine.sequence_records import pack_sequence, unpack_sequence
 from merq.engine.state import State
 from merq.engine.transfer import pack_transfer
 from merq.engine.work import Phase, pack_transaction
@@ -61,6 +63,10 @@ OUTGOING: Final = 9
 SEQUENCE: Final = 13
 TRANSFERS: Final = 14
 PACKED: Final = 15
+CHARGE: Final = 16
+
+SECTION_KINDS: Final = frozenset(range(QUEUES, CHARGE + 1))
+"""The kinds of sections that this release knows."""
 
 PACKED_DATA_MAX: Final = 64 << 10
 """What is larger is a section of its own, written from where it is."""
@@ -76,6 +82,7 @@ _RESERVE_SIZE: Final = 16
 _LAST_SEQUENCE: Final = struct.Struct("<Q")
 _TRANSFER: Final = struct.Struct("<IQI")
 _SIZE: Final = struct.Struct("<I")
+_CHARGE: Final = struct.Struct("<IQ")
 _KIND: Final = struct.Struct("<I")
 _CODES: Final = ("Q", "Q", "I", "I", "Q")
 
@@ -98,6 +105,8 @@ def take_snapshot(state: State) -> list[tuple[int, Data]]:
     incoming = state.sequences.lasting()
     sections += _packed(SEQUENCE, (pack_sequence(each, *each.settled) for each in incoming))
     sections += _packed(RECENT, state.recent.pack())
+    charges = state.network.charges(state.network_memory)
+    sections += _packed(CHARGE, (_CHARGE.pack(n, size) + at.encode() for n, at, size in charges))
     sections.append((OUTGOING, _outgoing(state, queues)))
     sections.append((TRANSFERS, _transfers(queues)))
     published = state.published.items()
@@ -253,10 +262,13 @@ def _restore_rest(state: State, kind: int, data: bytes) -> None:
         state.remember_published(*records.read_publish(data)[:3])
     elif kind == RANGE:
         state.restore_range(data)
+    elif kind == CHARGE:
+        number, size = _CHARGE.unpack_from(data)
+        state.network.restore(Charge(number, data[_CHARGE.size :].decode(), size))
     else:
         raise StoreError(
-            f"the checkpoint has a section of kind {kind}, this release knows 1 to {PACKED}: open "
-            "the store with the release that wrote it"
+            f"the checkpoint has a section of kind {kind}, this release knows 1 to "
+            f"{max(SECTION_KINDS)}: open the store with the release that wrote it"
         )
 
 

@@ -237,8 +237,8 @@ class State(Holdings):
                     incoming.sequence_id, incoming.number = before
                 # What follows counts as known only as far as it was before.
                 self.sequences.take_back(step.opened, step.forgotten, step.ended)
-                for source, identity in step.messages:
-                    self.recent.remove(source, identity)
+                for source, identity, network in step.messages:
+                    self.recent.remove(source, identity, network)
             case TransferStep():
                 self._untransfer(step)
             case ReserveStep():

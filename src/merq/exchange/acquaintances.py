@@ -15,6 +15,8 @@ from merq.exchange.routes import is_address, is_ours, plain_host
 from merq.exchange.settings import AllowedAdminQueues
 from merq.exchange.switchboard import Switchboard
 from merq.model.names import DirectName, FormatName, PrivateName, PublicName
+from merq.model.network_table import NetworkTable
+from merq.model.peer_networks import peer_network
 from merq.wire.view import MessageView
 
 APPLICATION_HOSTS_MAX: Final = 10_000
@@ -22,7 +24,8 @@ APPLICATION_HOSTS_MAX: Final = 10_000
 
 
 SESSION_ADDRESSES_MAX: Final = 10_000
-"""Addresses with which there was a session and that are remembered; the oldest is forgotten."""
+"""Addresses with which there was a session and that are remembered; the network that has the most
+loses the one whose session was opened longest ago."""
 
 
 class Acquaintances:
@@ -37,7 +40,7 @@ class Acquaintances:
         self._state = board.host.engine.state
         self._policy = board.settings.allowed_admin_queues
         self._application_hosts: OrderedDict[str, None] = OrderedDict()
-        self._session_addresses: OrderedDict[str, None] = OrderedDict()
+        self._session_addresses: NetworkTable[str] = NetworkTable()
         self.refused = 0
 
     def meet(self, host: str) -> None:
@@ -50,7 +53,10 @@ class Acquaintances:
         A computer may have several: its messages come from one, and want to be told at another. A
         stranger makes only addresses known by this at which it is itself.
         """
-        _remember(self._session_addresses, plain_host(address), SESSION_ADDRESSES_MAX)
+        known, host = self._session_addresses, plain_host(address)
+        if host not in known and len(known) >= SESSION_ADDRESSES_MAX:
+            known.discard(known.first_to_go())
+        known.add(host, peer_network(address))
 
     def knows_host(self, host: str) -> bool:
         """Whether settings, a session or an application of ours have to do with a host."""

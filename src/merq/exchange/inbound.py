@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final
 from uuid import UUID
 
-from merq.engine.arrival_outcomes import Arrived, Dropped, Rejected
+from merq.engine.arrival_outcomes import Arrived, Rejected
 from merq.engine.arrival_room import Shortage
 from merq.engine.arriving import Arrival
 from merq.engine.changes import Answer, Change
+from merq.engine.dropped import Dropped
 from merq.engine.incoming import Incoming
 from merq.engine.order_acks import order_told
 from merq.errors import MessageQueueError
@@ -84,7 +86,8 @@ class Inbound:
         self._taken: list[Link] = []
         self._sequences: list[Incoming] = []
         self._due: Deadlines[Incoming] = Deadlines()
-        self._is_telling = False
+        self._connected_to_tell: deque[Incoming] = deque()
+        self._others_to_tell: deque[Incoming] = deque()
         self._forget_at = 0
         self._dropped = 0
         self._tell_dropped_at = 0.0
@@ -119,6 +122,10 @@ class Inbound:
     def has_more(self) -> bool:
         """Whether messages wait that could be taken at once, or senders to be told."""
         return self._is_telling or self._has_arrivals
+
+    @property
+    def _is_telling(self) -> bool:
+        return bool(self._connected_to_tell or self._others_to_tell)
 
     @property
     def _has_arrivals(self) -> bool:
@@ -247,10 +254,9 @@ class Inbound:
             sender=UUID(bytes_le=last.key.source),
             name=last.key.name.partition(":")[2],
             sequence=f"{last.sequence_id:016x}",
-            expected=f"{last.known:016x} or later",
+            expected=last.expected,
             count=self._dropped,
-            reason="their sequence cannot be the next one: if the sender is who it says, and was "
-            "restored or had a wrong clock, `merq queue forget-senders` lets it begin anew",
+            reason=last.advice,
         )
         self._dropped = 0
         self._tell_dropped_at = now + DROPPED_TOLD_S
@@ -405,14 +411,24 @@ class Inbound:
         """Tells those who are due: there may be thousands, and others have their turn meanwhile."""
         change = Change()
         until = self.clock() + TELLING_S
-        self._is_telling = False
-        while some := self._due.take(now, TOLD_AT_ONCE):
-            for incoming in some:
+        for incoming in self._due.take(now):
+            is_connected = self._is_connected(incoming)
+            (self._connected_to_tell if is_connected else self._others_to_tell).append(incoming)
+        told = 0
+        # What waits for others may have to give way to those who are connected.
+        for waiting in (self._connected_to_tell, self._others_to_tell):
+            while waiting and (not told or told % TOLD_AT_ONCE or self.clock() <= until):
+                incoming = waiting.popleft()
                 incoming.told_at = now
                 incoming.told_place = incoming.settled
-                order_told(self._engine.state, change, incoming)
-            if len(some) == TOLD_AT_ONCE and self.clock() > until:
-                self._is_telling = True
-                break
+                is_connected = waiting is self._connected_to_tell
+                order_told(self._engine.state, change, incoming, is_connected=is_connected)
+                told += 1
         if change.steps:
             self._engine.state.submit(change)
+
+    def _is_connected(self, incoming: Incoming) -> bool:
+        """Whether there is a session with the peer that a sequence came from."""
+        address, remote = incoming.origin
+        link = self._board.find_asker(address, UUID(bytes_le=remote), is_secure=False)
+        return link is not None

@@ -10,7 +10,13 @@ from merq.exchange.deadlines import Deadlines
 from merq.exchange.dials import DialKind
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, is_order_queue
-from merq.model.names import DirectName, FormatName, parse_format_name
+from merq.model.names import (
+    DirectName,
+    FormatName,
+    PrivateName,
+    PublicName,
+    parse_format_name,
+)
 from merq.model.properties import ConnectionStatus
 from merq.model.queue import OutgoingState
 
@@ -21,15 +27,28 @@ class LineIndex:
     Attributes:
         deadlines: When they have something to do.
         by_hop: Which are to go by an address.
-        by_guid: Those that a session may show a way to, whatever its address: by an identifier.
+        by_guid: Which a session with a queue manager may show a way to, whatever its address.
+        by_place: Those to public queues: where these are may be learnt later.
     """
 
-    __slots__ = ("by_guid", "by_hop", "deadlines")
+    __slots__ = ("by_guid", "by_hop", "by_place", "deadlines")
 
     def __init__(self) -> None:
         self.deadlines: Deadlines[Line] = Deadlines()
         self.by_hop: dict[str, dict[Line, None]] = {}
-        self.by_guid: dict[Line, None] = {}
+        self.by_guid: dict[UUID, dict[Line, None]] = {}
+        self.by_place: dict[Line, None] = {}
+
+    def await_session(self, line: Line, guid: UUID) -> None:
+        """A session with a queue manager may show a way to a line."""
+        if guid != NULL_GUID:
+            line.awaited.add(guid)
+            self.by_guid.setdefault(guid, {})[line] = None
+
+    def shown_by(self, address: str, guid: UUID) -> list[Line]:
+        """The lines to which a session with a queue manager at an address may show a way."""
+        near, known = self.by_hop.get(address, {}), self.by_guid.get(guid, {})
+        return list({**near, **known, **self.by_place})
 
     def moved(self, line: Line, before: list[str], hops: list[str]) -> None:
         """A line is to go by other addresses now."""
@@ -44,7 +63,13 @@ class LineIndex:
     def forget(self, line: Line) -> None:
         """A line's queue is gone."""
         self.moved(line, line.hops, [])
-        self.by_guid.pop(line, None)
+        for guid in line.awaited:
+            lines = self.by_guid.get(guid, {})
+            lines.pop(line, None)
+            if not lines:
+                self.by_guid.pop(guid, None)
+        line.awaited.clear()
+        self.by_place.pop(line, None)
         self.deadlines.set(line, None)
 
 
@@ -67,6 +92,7 @@ class Line:
         needs_dial: Something else is in the queue: this side has to connect.
         awaits_asker: Its host is unknown: it waits for a session of who wants to be told.
         tls_failure: Why its host could not be reached inside of TLS; empty if that is not so.
+        awaited: Queue managers a session with which may show its way.
         was_held: The queue was on hold when it was looked at last.
     """
 
@@ -77,6 +103,7 @@ class Line:
         "_retry_at",
         "asker",
         "asking",
+        "awaited",
         "awaits_asker",
         "destination",
         "failures",
@@ -110,8 +137,12 @@ class Line:
         if self.is_order_queue and isinstance(name, DirectName) and name.subqueue:
             self.order_queue_of = UUID(hex=name.subqueue)
         self.link: Link | None = None
-        if self.is_order_queue or not isinstance(name, DirectName):
-            index.by_guid[self] = None
+        self.awaited: set[UUID] = set()
+        index.await_session(self, self.order_queue_of)
+        if isinstance(name, PrivateName):
+            index.await_session(self, name.computer)
+        elif isinstance(name, PublicName):
+            index.by_place[self] = None
         self.guid: UUID = NULL_GUID
         self.destination: UUID = NULL_GUID
         self.host = ""

@@ -57,7 +57,8 @@ class Outbound:
         self._sweep_at = 0.0
         self._asked: dict[str, dict[Line, None]] = {}
         self._was_active = True
-        self._lifetime = board.settings.acknowledgment_lifetime_s.to_bytes(4, "little")
+        lifetime_s = board.settings.acknowledgment_lifetime_s
+        self._lifetimes = notices.lifetimes_in_packets(lifetime_s)
         self.lookups = Lookups()
 
     # Turns.
@@ -160,6 +161,7 @@ class Outbound:
             self._schedule.failed(line, now)
             line.tried_at = None  # nobody was called
             return
+        self._index.await_session(line, found.guid)
         line.guid, line.destination = found.guid, found.destination
         line.host = found.host
         if is_address(found.host):
@@ -207,7 +209,7 @@ class Outbound:
                 text = "acknowledgments are not sent there, by exchange.allowed_admin_queues"
                 self._acquaintances.refused += 1
             line.awaits_asker = True
-            self._index.by_guid[line] = None
+            self._index.await_session(line, self._askers.first(line) or NULL_GUID)
             line.hops = []
             error = int(HResult.MQ_ERROR_MACHINE_NOT_FOUND)
             line.note(ConnectionStatus.DNS_FAILURE, self._state.now, error=error, text=text)
@@ -291,8 +293,7 @@ class Outbound:
         for queue in link.queues:
             self._opened(self.line(queue), link, now)
         # Others may wait for who is at the other end.
-        near = self._index.by_hop.get(link.address, {})
-        for line in [*near, *self._index.by_guid]:
+        for line in self._index.shown_by(link.address, link.remote_guid):
             if line.link is None and self._leads_to(line, link):
                 self._schedule.wake(line, now)
                 self._state.outbound[line.queue] = None
@@ -422,12 +423,13 @@ class Outbound:
         # Of messages in order nothing is to be known when the session acknowledges them.
         ordered = Token(queue, 0, is_ordered=True, is_journaled=False)
         is_routed = line.destination != NULL_GUID
+        lifetimes = notices.ORDER_LIFETIMES if line.is_order_queue else self._lifetimes
         advertised = self._board.settings.advertised_host
         host = spelling.reachable_host(advertised, link.local_address)
         for lookup_id, waiting, is_recoverable, is_ordered, is_traced in going:
             packet = waiting
-            if packet[12:16] == self._lifetime:
-                packet = notices.for_asker(packet, self._state.source, self._lifetime)
+            if packet[12:16] in lifetimes:
+                packet = notices.for_asker(packet, self._state.source, lifetimes)
             if is_routed and packet[61] >> 2 & 7 == PUBLIC:
                 packet = packet[:32] + line.destination.bytes_le + packet[48:]
             if packet[61] & 0xE0 or packet[62] & 0x87:  # AQ, RQ or MQ

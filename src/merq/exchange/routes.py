@@ -14,6 +14,8 @@ from uuid import UUID
 
 from merq.exchange.settings import TlsMode
 from merq.model.names import DirectName, DirectProtocol, FormatName, PrivateName, PublicName
+from merq.model.network_table import NetworkTable
+from merq.model.peer_networks import peer_network
 from merq.wire.acks import ORDER_QUEUE_ID, ORDER_QUEUE_PATH
 
 NULL_GUID: Final = UUID(int=0)
@@ -22,7 +24,11 @@ VIA_MAX: Final = 8
 
 
 LEARNED_MAX: Final = 100_000
-"""Queue managers whose address is remembered from a session."""
+"""Queue managers whose address is remembered from a session that they made; the network that has
+the most loses the one that it has longest."""
+
+DIALLED_MAX: Final = 100_000
+"""The same for those that this side has connected to for applications; the first is forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +87,8 @@ class Peers:
         self._by_name: dict[str, Peer] = {}
         self._places: dict[UUID, UUID] = {}
         self._learned: dict[UUID, str] = {}
+        self._heard: NetworkTable[UUID] = NetworkTable()
+        self._dialled: dict[UUID, None] = {}
         self._hosts: set[str] = set()
         self.base_priorities: dict[UUID, int] = {}
         for peer in peers:
@@ -139,15 +147,33 @@ class Peers:
         """Where a queue manager is, as far as a session told."""
         return self._learned.get(guid)
 
-    def learn(self, guid: UUID, address: str) -> None:
-        """Somebody has a session with us from this address; the settings know better."""
-        if len(self._learned) >= LEARNED_MAX and guid not in self._learned:
-            del self._learned[next(iter(self._learned))]
+    def learn(self, guid: UUID, address: str, *, is_dialled: bool = False) -> None:
+        """A queue manager has a session with us at this address; the settings know better.
+
+        Strangers who connect do not make those forgotten whom the settings name, or whom this side
+        has connected to of its own accord.
+        """
+        if guid in self._by_guid:
+            pass
+        elif is_dialled or guid in self._dialled:
+            self._heard.discard(guid)
+            if guid not in self._dialled and len(self._dialled) >= DIALLED_MAX:
+                self._forget(next(iter(self._dialled)))
+            self._dialled[guid] = None
+        else:
+            if guid not in self._heard and len(self._heard) >= LEARNED_MAX:
+                self._forget(self._heard.first_to_go())
+            self._heard.add(guid, peer_network(address))
         self._learned[guid] = address
 
     def tls_mode(self, host: str) -> TlsMode | None:
         """Whether a host or an address is spoken to inside of TLS, if the settings say so."""
         return self._tls_modes.get(plain_host(host))
+
+    def _forget(self, guid: UUID) -> None:
+        del self._learned[guid]
+        self._heard.discard(guid)
+        self._dialled.pop(guid, None)
 
 
 def is_order_queue(name: FormatName) -> bool:

@@ -168,7 +168,8 @@ class Switchboard:
                 reason=f"{known} has it, and is in use: messages for it still go there",
             )
             return
-        self.peers.learn(guid, address)
+        is_dialled = link.is_outgoing and link not in self._answering
+        self.peers.learn(guid, address, is_dialled=is_dialled)
 
     def _is_there(self, address: str, guid: UUID, now: float) -> bool:
         """Whether a queue manager has a session from an address, or was reached there lately."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from merq.engine import notices, records
+from merq.engine import damage, notices, records
 from merq.engine.changes import NO_ENTRY, Answer, Change, PutManyStep, PutStep
 from merq.engine.limits import Limits
 from merq.engine.manager import QueueManager
 from merq.engine.ports import HEAD_SIZE
 from merq.engine.relocating import Relocation
 from merq.engine.snapshot import restore_snapshot, take_snapshot
-from merq.errors import MessageQueueError, StoreCorrupt, StoreFull
+from merq.errors import MessageQueueError, StoreCorrupt, StoreFailed, StoreFull, StoreShort
 from merq.host.aside import AsideFolder
 from merq.host.clock import ClockWatch
 from merq.host.news import NewsBox
@@ -23,7 +23,7 @@ from merq.hresult import HResult
 from merq.store.checkpoints import Checkpoint, Section, write_checkpoint
 from merq.store.disk import Disk
 from merq.store.log import Appended, LogSettings, Segment, Syncing
-from merq.store.recovery import Frame, Identity, open_store
+from merq.store.recovery import Frame, Identity, Opened, open_store
 
 SECRET_SIZE: Final = 32
 """Bytes of chance that a start wants, so that identifiers of sequences cannot be foretold."""
@@ -143,10 +143,12 @@ class Host:
         self._segment_bytes = 0
         self._room = 0
         self._is_full = False
+        self._is_short_of_files = False
         self._told = 0
         self._relocation: Relocation | None = None
         self._relocated: Segment | None = None
         self._is_stuck = False
+        self._damaged_segment = 0
         self.news = NewsBox()
         self.clock = ClockWatch(self.news)
         self.aside = AsideFolder(disk)
@@ -160,6 +162,7 @@ class Host:
             identify=self._identify,
         )
         self.torn = opened.torn
+        self._tell_lost(opened)
         self.log = opened.log
         try:
             self.packets.attach(self.log)
@@ -167,6 +170,14 @@ class Host:
             self.log.close()
             raise
         self._measure()
+
+    def _tell_lost(self, opened: Opened) -> None:
+        for lost in opened.lost_checkpoints:
+            self.news.warn(
+                "a checkpoint is damaged: it was done without, and the log before it read instead",
+                problem=lost.reason,
+                kept_as=lost.kept_as,
+            )
 
     def _identify(self, identity: Identity) -> None:
         """The queue manager's identifier is the store's: made once per folder."""
@@ -216,9 +227,11 @@ class Host:
         engine = self.engine
         while True:
             effects = engine.take_effects()
-            if engine.state.aside.waiting:
+            aside = engine.state.aside
+            if aside.waiting or aside.damaged:
                 self._keep_aside()
-            if not effects:
+                self._keep_damaged()
+            elif not effects:
                 return answers
             for effect in effects:
                 if isinstance(effect, Answer):
@@ -247,9 +260,51 @@ class Host:
                 kept_as=kept.file or "nothing: there is no room for more in aside",
             )
 
+    def _keep_damaged(self) -> None:
+        """What is left of damaged messages is kept; what could be kept leaves its queue."""
+        state = self.engine.state
+        for each in state.aside.take_damaged():
+            found = state.queues.get(each.queue)
+            if found is None:
+                continue  # it was deleted meanwhile, with what was in it
+            queue = found.properties.path_name
+            try:
+                left = self.packets.remains(each.location, each.size)
+            except StoreFailed as wrong:
+                damage.give_back(state, each)  # that may pass
+                self.news.warn("a message cannot be read", queue=queue, error=str(wrong))
+                continue
+            file = self.aside.keep_damaged(each, left, queue)
+            if file:
+                damage.let_go(state, each)
+                self._damaged_segment = max(self._damaged_segment, each.location >> 32)
+            text = "a damaged message was set aside"
+            if not file:
+                text = "a damaged message is passed over until the next start: no room to keep it"
+            self.news.warn(
+                text,
+                queue=queue,
+                lookup_id=each.lookup_id,
+                problem=each.problem,
+                bytes=len(left),
+                kept_as=file or "nothing: make room on the disk, or move files out of aside",
+            )
+
     def _write(self, change: Change) -> None:
         try:
             appended = self._append(change)
+        except StoreShort as short:
+            if not self._is_short_of_files:
+                self.news.warn(
+                    "the system lets no more files be opened: what needs the next file of the log "
+                    "is refused until it does",
+                    error=str(short),
+                )
+            self._is_short_of_files = True
+            self._tell()
+            code = HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+            self.engine.failed(change, MessageQueueError(code, f"nothing was changed: {short}"))
+            return
         except StoreFull as full:
             error = MessageQueueError(
                 HResult.MQ_ERROR_MESSAGE_STORAGE_FAILED,
@@ -265,6 +320,7 @@ class Host:
             self._tell()
             self.engine.failed(change, error)
             return
+        self._is_short_of_files = False
         positions = appended.positions
         for step in change.steps:
             if isinstance(step, PutStep) and step.entry != NO_ENTRY:
@@ -287,6 +343,8 @@ class Host:
         """Writes a change; one that takes messages away may use the room that is kept for that."""
         try:
             return self.log.append(change.entries)
+        except StoreShort:
+            raise
         except StoreFull:
             is_leaving = not any(entry.kind in _GROWING for entry in change.entries)
             if not is_leaving or not self._disk.exists(RELIEF):
@@ -467,11 +525,15 @@ class Host:
     def is_wasteful(self) -> bool:
         """Whether more than a quarter of the log is dead, the newest segment aside.
 
-        Segments in which nothing lives do not count: the next checkpoint lets them go.
+        Segments in which nothing lives do not count: the next checkpoint lets them go. And whether
+        a segment has a damaged record: what lives there is better elsewhere, and as long as the
+        record is there, no backup can be made.
         """
         segments = self._lasting_segments()
         if self._is_stuck or len(segments) < 2:
             return False
+        if segments[0].number <= self._damaged_segment:
+            return True
         used = sum(each.used for each in segments)
         living = sum(each.living for each in segments)
         if self.is_short:

@@ -101,6 +101,10 @@ class LogPackets:
             found += checked_records(data, span.position, positions[rows], lengths)
         return found
 
+    def remains(self, position: int, size: int) -> bytes:
+        """What is there of a packet, as it was written or not."""
+        return self.read_raw(position + PUT_HEADER_SIZE, size)
+
     def read_raw(self, position: int, size: int) -> bytes:
         """A piece of the log."""
         assert self._log is not None, "packets are read when the log is open"

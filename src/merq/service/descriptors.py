@@ -2,7 +2,8 @@
 
 The system's limit is raised as far as it goes. Where it stays below what the settings allow, other
 queue managers and applications get less than those: never so much that the disk has no descriptor
-left, and never so much to strangers that no application of this computer can connect.
+left, and never so much to strangers that no application of this computer can connect. Where it is
+too low even for the least of each, the service does not start.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from merq.errors import SettingsError
+from merq.exchange.switchboard import REFUSED_MAX
+from merq.net.accepting import ACCEPTS_A_TURN
 from merq.net.securing import HANDSHAKES_MAX
 from merq.service.logs import Log
+from merq.store.disk import HELD_FOLDERS
 
 DISK_RESERVE: Final = 256
 """Descriptors kept for the log's files, listeners, lookups of names, and whoever is being refused,
@@ -28,6 +33,25 @@ APPLICATIONS_SHARE: Final = 4
 
 CONNECTIONS_MIN: Final = 4
 """However few there are, so many connections of each kind are allowed."""
+
+LISTENERS: Final = 5
+"""Sockets that are listened on: two for applications, two for other queue managers, and that for
+pings."""
+
+BEING_REFUSED: Final = REFUSED_MAX + 2 * ACCEPTS_A_TURN * (LISTENERS - 1)
+"""Connections that are being refused: other queue managers that wait for the answer that says so,
+and at each listener as many as are accepted in a turn of the event loop, while those of the turn
+before are being closed."""
+
+NEW_SEGMENTS: Final = 8
+"""Segments of the log that come before an older one can go."""
+
+DESCRIPTORS_MIN: Final = (
+    LISTENERS + BEING_REFUSED + NEW_SEGMENTS + HELD_FOLDERS + 3 * CONNECTIONS_MIN
+)
+"""Beside those that are open when the store is, spare ones for the disk included, the service
+needs so many, or it does not start. TLS handshakes may use up the rest: then nobody is let in for a
+second, and the disk has its own."""
 
 NO_LIMIT: Final = 1 << 20
 
@@ -53,12 +77,25 @@ class DescriptorPlan:
 
 
 def plan(limit: int, opened: int, wanted: DescriptorPlan) -> DescriptorPlan:
-    """Shares `limit` descriptors, of which some are open already, out to whom the settings name."""
-    left = max(limit - opened - min(RESERVE, limit // 3), 3 * CONNECTIONS_MIN)
+    """Shares `limit` descriptors, of which some are open already, out to whom the settings name.
+
+    Raises:
+        SettingsError: There are too few for the least of each.
+    """
+    if limit - opened < DESCRIPTORS_MIN:
+        fault = (
+            f"the system lets this process have {limit} open files; {opened} are open with the "
+            f"store, and at least {DESCRIPTORS_MIN} more are needed: let it be "
+            f"{opened + DESCRIPTORS_MIN} or more, by LimitNOFILE of systemd or ulimit -n"
+        )
+        raise SettingsError((fault,))
+    kept = max(min(RESERVE, limit // 3), DESCRIPTORS_MIN - 3 * CONNECTIONS_MIN)
+    left = max(limit - opened - kept, 3 * CONNECTIONS_MIN)
     if wanted.total <= left:
         return wanted
     links = wanted.links_max + wanted.dialled_links_max
-    applications = min(wanted.connections_max, max(left // APPLICATIONS_SHARE, left - links))
+    share = max(CONNECTIONS_MIN, left // APPLICATIONS_SHARE, left - links)
+    applications = min(wanted.connections_max, share)
     left = min(links, left - applications)
     dialled = min(
         left - CONNECTIONS_MIN, max(CONNECTIONS_MIN, left * wanted.dialled_links_max // links)
@@ -71,7 +108,11 @@ def plan(limit: int, opened: int, wanted: DescriptorPlan) -> DescriptorPlan:
 
 
 def fit(log: Log, wanted: DescriptorPlan) -> DescriptorPlan:
-    """Raises the system's limit, and says what fits into it; the log is told if that is less."""
+    """Raises the system's limit, and says what fits into it; the log is told if that is less.
+
+    Raises:
+        SettingsError: There are too few for the service to run.
+    """
     needed = wanted.total + RESERVE + _opened()
     limit = _raised(needed)
     found = plan(limit, _opened(), wanted)

@@ -8,6 +8,7 @@ damaged file only ever asks for TLS: what can be read of it holds, it is kept as
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,6 +19,7 @@ from typing import Final
 from merq.exchange.tls_policy import REMEMBERED_MAX
 from merq.service.durable_files import replace_durably
 from merq.service.logs import Log
+from merq.store.disk import open_regular
 
 TLS_HOSTS_FILE: Final = "tls-hosts"
 HOST_CHARACTERS_MAX: Final = 255
@@ -47,7 +49,8 @@ class TlsHostsFile:
     def load(self) -> tuple[str, ...]:
         """The hosts that the file holds; as many as can be read, if it is damaged."""
         try:
-            with self._path.open("rb") as file:
+            # A pipe of that name must not keep the service from starting.
+            with os.fdopen(open_regular(self._path, os.O_RDONLY), "rb") as file:
                 data = file.read(FILE_BYTES_MAX)
         except FileNotFoundError:
             return ()

@@ -234,8 +234,10 @@ def load_tokens(folder: Path) -> tuple[Token, ...]:
     """
     path = folder / TOKENS_FILE
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise TokenError(f"{path} is no file: move it away, `merq token` makes one")
             data = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
         return ()
@@ -252,6 +254,11 @@ def load_tokens(folder: Path) -> tuple[Token, ...]:
         raise TokenError(
             f"{path} is damaged: {wrong}. Put it right or remove it and make new tokens"
         ) from wrong
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens what may be a pipe, at whose other end nobody is."""
+    return os.open(path, flags | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
 
 
 def _check_owner(path: Path, found: os.stat_result) -> None:

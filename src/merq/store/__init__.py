@@ -7,7 +7,8 @@ A store is a folder. All numbers are little-endian; `crc32` is that of zlib.
     DIR/log/NNNNNNNNNNNNNNNN.segment  the log in pieces; 16 hex digits, from 1, without holes
                                       from the oldest that is still needed to the newest
     DIR/checkpoints/NN….checkpoint    snapshots of what the log adds up to; 16 hex digits
-    DIR/aside/                        bytes that recovery cut off a torn log, kept for people
+    DIR/aside/                        for people: bytes that recovery cut off a torn log,
+                                      damaged checkpoints, what is left of damaged messages
 
 **Positions.** A place in the log is a 64-bit number: segment number in the upper half, offset in
 the segment in the lower. Positions grow along the log.
@@ -46,7 +47,9 @@ u64, sequence number of the next frame there u64, number of the oldest segment t
 u64 (0 in older checkpoints: unknown), zeros (4), crc32 of the 60 bytes before it u32.
 Section: length u64, crc32 of length, kind (as the 12 bytes u64, u32) and data u32, kind u32, data.
 A checkpoint is written under another name, made durable and renamed, after the log was durable up
-to its position; the newest counts, and those before it are removed.
+to its position; the newest counts, and those before it are removed. One whose checksums are wrong
+is done without, if one before it is there or the log from segment 1 on; the log must reach the
+position that its header says, if that is whole. It is moved to `aside` then.
 
 **Where the log ends.** Frames are read from the newest checkpoint on. A place without a frame
 (zeros to the end of the segment) is where the segment ends. Anything else that is not a whole frame

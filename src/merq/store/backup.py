@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 from uuid import UUID
 
 from merq.errors import StoreCorrupt, StoreError, StoreFailed, StoreFull
-from merq.store.findings import End, Progress, Report, Verdict
+from merq.store.findings import End, KnownKinds, Progress, Report, Verdict
 from merq.store.inspection import examine, inspect
 from merq.store.viewing import (
     ATTEMPTS_MAX,
@@ -33,7 +33,10 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupReport:
-    """What was copied, after the copy was checked. `last_sequence` is the newest frame in it."""
+    """What was copied, after the copy was checked. `last_sequence` is the newest frame in it.
+
+    `aside` is how many files in the folder of that name were not copied.
+    """
 
     target: Path
     store_id: UUID
@@ -42,25 +45,40 @@ class BackupReport:
     last_sequence: int | None
     checkpoint: int | None
     size: int
+    aside: int = 0
 
 
-def back_up(source: Path, target: Path, progress: Progress | None = None) -> BackupReport:
+def back_up(
+    source: Path,
+    target: Path,
+    progress: Progress | None = None,
+    *,
+    known: KnownKinds | None = None,
+) -> BackupReport:
     """Copies a store, also one in use by another process, to a folder that is new or empty.
 
     Args:
         source: The store's folder.
         target: Where the copy will be. Its parent must exist.
         progress: Told the bytes done, of three times the store: read, copied, checked.
+        known: The kinds of records and sections that can be read; all, if it is not given.
 
     Raises:
         StoreCorrupt: The store is; nothing was copied.
         StoreFull: There is no room for the copy.
-        StoreError: The source is not a store, or the target is not empty.
+        StoreError: The source is not a store or has kinds that are not known, or the target is not
+            empty.
     """
-    return _copy(source, target, progress)
+    return _copy(source, target, progress, known)
 
 
-def restore(backup: Path, folder: Path, progress: Progress | None = None) -> BackupReport:
+def restore(
+    backup: Path,
+    folder: Path,
+    progress: Progress | None = None,
+    *,
+    known: KnownKinds | None = None,
+) -> BackupReport:
     """Copies a backup to a folder that is new or empty, where it will be run.
 
     The store keeps its identity: only one copy of it may ever run.
@@ -70,23 +88,25 @@ def restore(backup: Path, folder: Path, progress: Progress | None = None) -> Bac
         StoreFull: There is no room for the copy.
         StoreError: The backup is not a store, or the folder is not empty.
     """
-    found = inspect(backup)
+    found = inspect(backup, known=known)
     _refuse_corrupt(found)
     for segment in found.segments:
         # Backups end with a whole frame: what is not whole here was so when it was made.
         if segment.end in {End.TORN, End.BEGUN}:
             reason = "the segment goes on, but not with a whole frame as when the backup was made"
             raise StoreCorrupt(segment.file, segment.used, reason)
-    return _copy(backup, folder, progress)
+    return _copy(backup, folder, progress, known)
 
 
-def _copy(source: Path, target: Path, progress: Progress | None) -> BackupReport:
+def _copy(
+    source: Path, target: Path, progress: Progress | None, known: KnownKinds | None
+) -> BackupReport:
     target = target.resolve()
     _check_target(source.resolve(), target)
     for _ in range(ATTEMPTS_MAX):
         try:
             with StoreView(source) as view:
-                return _copy_view(view, target, _Steps(progress))
+                return _copy_view(view, target, _Steps(progress), known)
         except FileNotFoundError:
             continue  # a segment was dropped before it was opened
     raise changing_too_quickly(source)
@@ -108,8 +128,10 @@ def _check_target(source: Path, target: Path) -> None:
         )
 
 
-def _copy_view(view: StoreView, target: Path, steps: _Steps) -> BackupReport:
-    found = examine(view, steps.step(0))
+def _copy_view(
+    view: StoreView, target: Path, steps: _Steps, known: KnownKinds | None
+) -> BackupReport:
+    found = examine(view, steps.step(0), known=known)
     _refuse_corrupt(found)
     with _unfinished(target) as folder:
         _copy_files(view, found, folder, steps)
@@ -128,6 +150,7 @@ def _copy_view(view: StoreView, target: Path, steps: _Steps) -> BackupReport:
         checkpoint=copied.checkpoints[-1].number if copied.checkpoints else None,
         size=sum(each.size for each in copied.segments)
         + sum(each.size for each in copied.checkpoints),
+        aside=len(found.aside),
     )
 
 

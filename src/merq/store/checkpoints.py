@@ -119,52 +119,87 @@ def checkpoint_numbers(disk: Disk) -> list[int]:
     return sorted(int(match[1], 16) for match in found if match)
 
 
-def newest_checkpoint(disk: Disk, store_id: UUID) -> Checkpoint | None:
-    """The newest checkpoint, or None if none was ever written.
+class DamagedCheckpoint(NamedTuple):
+    """A checkpoint whose checksums are wrong: what it said has to be known from elsewhere.
+
+    Attributes:
+        position: Up to there the log was durable when it was written; 0 if its header is wrong too.
+        problem: Where it is wrong, and how.
+    """
+
+    number: int
+    position: int
+    problem: StoreCorrupt
+
+
+class _Damaged(StoreCorrupt):
+    """Bytes of a checkpoint that rotted; one of another store or version is something else."""
+
+    position = 0
+
+
+def find_checkpoint(
+    disk: Disk, store_id: UUID
+) -> tuple[Checkpoint | None, list[DamagedCheckpoint]]:
+    """The newest checkpoint that is whole, or None; and those that are newer and damaged.
 
     Raises:
-        StoreCorrupt: It is not what was written. It was durable before it had its name.
+        StoreCorrupt: The newest is of another store, or another version of the format.
     """
-    numbers = checkpoint_numbers(disk)
-    return _read(disk, store_id, numbers[-1]) if numbers else None
+    damaged: list[DamagedCheckpoint] = []
+    for number in reversed(checkpoint_numbers(disk)):
+        try:
+            return _read(disk, store_id, number), damaged
+        except _Damaged as wrong:
+            damaged.append(DamagedCheckpoint(number, wrong.position, wrong))
+    return None, damaged
 
 
 def _read(disk: Disk, store_id: UUID, number: int) -> Checkpoint:
     name = checkpoint_name(number)
     file = disk.open(name)
     try:
-        size = file.size()
         head = file.read(0, CHECKPOINT_HEADER_SIZE)
         if (
             len(head) < CHECKPOINT_HEADER_SIZE
             or int.from_bytes(head[60:], "little") != crc32(head[:60])
             or head[:8] != CHECKPOINT_MAGIC
         ):
-            raise StoreCorrupt(name, 0, "the header's checksum is wrong")
+            raise _Damaged(name, 0, "the header's checksum is wrong")
         _, version, count, owner, position, sequence, oldest = _HEADER.unpack_from(head)
         if version != VERSION or owner != store_id.bytes:
             raise StoreCorrupt(name, 8, f"version {version} of store {UUID(bytes=owner)}")
-        sections: list[Section] = []
-        at = CHECKPOINT_HEADER_SIZE
-        for _ in range(count):
-            entry = file.read(at, _SECTION.size)
-            if len(entry) < _SECTION.size:
-                raise StoreCorrupt(name, at, "a section is missing")
-            length, checksum, kind = _SECTION.unpack(entry)
-            start = at + _SECTION.size
-            if length > size - start:
-                raise StoreCorrupt(name, at, f"a section of {length} bytes goes beyond the file")
-            data = file.read(start, length)
-            if _checksum(kind, data) != checksum:
-                raise StoreCorrupt(name, at, f"the checksum of section {kind} is wrong")
-            sections.append(Section(kind, data))
-            at = start + length
+        try:
+            sections = _read_sections(file, name, count)
+        except _Damaged as wrong:
+            wrong.position = position
+            raise
     finally:
         file.close()
     return Checkpoint(
         number=number,
         position=position,
         next_sequence=sequence,
-        sections=tuple(sections),
+        sections=sections,
         oldest_segment=oldest,
     )
+
+
+def _read_sections(file: LogFile, name: str, count: int) -> tuple[Section, ...]:
+    size = file.size()
+    sections: list[Section] = []
+    at = CHECKPOINT_HEADER_SIZE
+    for _ in range(count):
+        entry = file.read(at, _SECTION.size)
+        if len(entry) < _SECTION.size:
+            raise _Damaged(name, at, "a section is missing")
+        length, checksum, kind = _SECTION.unpack(entry)
+        start = at + _SECTION.size
+        if length > size - start:
+            raise _Damaged(name, at, f"a section of {length} bytes goes beyond the file")
+        data = file.read(start, length)
+        if _checksum(kind, data) != checksum:
+            raise _Damaged(name, at, f"the checksum of section {kind} is wrong")
+        sections.append(Section(kind, data))
+        at = start + length
+    return tuple(sections)

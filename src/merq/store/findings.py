@@ -12,6 +12,11 @@ from uuid import UUID
 CORRUPTIONS_MAX: Final = 1000
 """How many corruptions are listed; whoever has more needs no longer list."""
 
+_PACKED_KIND_SIZE: Final = 4
+
+UNKNOWN_MAX: Final = 10
+"""How many places are named that have something of a kind that is not known."""
+
 Progress = Callable[[int, int], None]
 """Called with the bytes done and the bytes there are."""
 
@@ -32,6 +37,20 @@ class End(Enum):
     TORN = "torn"
     BEGUN = "begun without header"
     CORRUPT = "corrupt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownKinds:
+    """Kinds of records and sections that whoever opens the store can read.
+
+    Attributes:
+        packing: The kind of section that begins with the kind of what is packed in it, u32; 0 if
+            there is none.
+    """
+
+    records: frozenset[int]
+    sections: frozenset[int]
+    packing: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +142,8 @@ class Findings:
 
     progress: Progress | None
     total: int
+    known: KnownKinds | None = None
+    unknown: list[str] = field(default_factory=list)
     done: int = 0
     corruptions: list[Corruption] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -138,6 +159,24 @@ class Findings:
         note = f"more than {CORRUPTIONS_MAX} corruptions: the others are not listed"
         if note not in self.notes:
             self.notes.append(note)
+
+    def judge_record(self, file: str, offset: int, kind: int) -> None:
+        """Notes a record that opening reads and would not understand."""
+        if self.known is not None and kind not in self.known.records:
+            self._note_unknown(f"{file} at offset {offset}: a record of kind {kind}")
+
+    def judge_section(self, file: str, offset: int, kind: int, data: bytes) -> None:
+        """The same for a section of the checkpoint that opening reads, by its first bytes."""
+        if self.known is None:
+            return
+        if kind == self.known.packing and len(data) >= _PACKED_KIND_SIZE:
+            kind = int.from_bytes(data[:_PACKED_KIND_SIZE], "little")
+        if kind not in self.known.sections:
+            self._note_unknown(f"{file} at offset {offset}: a section of kind {kind}")
+
+    def _note_unknown(self, what: str) -> None:
+        if len(self.unknown) < UNKNOWN_MAX:
+            self.unknown.append(what)
 
     def advance(self, size: int) -> None:
         """Counts bytes as checked."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 from zlib import crc32
 
@@ -20,6 +20,7 @@ from merq.store.findings import (
     Aside,
     CheckpointReport,
     Findings,
+    KnownKinds,
     Progress,
     Report,
     SegmentReport,
@@ -50,44 +51,69 @@ _IDENTITY: Final = struct.Struct("<8sII16sQ16sII")
 _CHECKPOINT: Final = struct.Struct("<8sII16sQQQ4xI")
 _SECTION: Final = struct.Struct("<QII")
 _CHECKED: Final = struct.Struct("<QI")
+_KIND_BYTES: Final = 4
 _LOG_BEGINS: Final = Start(file="", position=1 << 32 | HEADER_SIZE, sequence=1, oldest=1)
 
 
 def inspect(
-    folder: Path, progress: Progress | None = None, *, settle_s: float = SETTLE_S
+    folder: Path,
+    progress: Progress | None = None,
+    *,
+    settle_s: float = SETTLE_S,
+    known: KnownKinds | None = None,
 ) -> Report:
     """Checks everything in the folder.
 
+    Args:
+        folder: The store's.
+        progress: Told the bytes done.
+        settle_s: How long the end of the log is watched.
+        known: The kinds that can be read; all, if it is not given.
+
     Raises:
-        StoreError: The folder is not a store, or one of another version, or changes too quickly.
+        StoreError: The folder is not a store, or one of another version or with kinds that are not
+            known, or changes too quickly.
         StoreFailed: The disk failed.
     """
     for _ in range(ATTEMPTS_MAX):
         try:
             with StoreView(folder) as view:
-                return examine(view, progress, settle_s=settle_s)
+                return examine(view, progress, settle_s=settle_s, known=known)
         except FileNotFoundError:
             continue  # a segment was dropped before it was opened
     raise changing_too_quickly(folder)
 
 
 def examine(
-    view: StoreView, progress: Progress | None = None, *, settle_s: float = SETTLE_S
+    view: StoreView,
+    progress: Progress | None = None,
+    *,
+    settle_s: float = SETTLE_S,
+    known: KnownKinds | None = None,
 ) -> Report:
     """Checks what a view holds open."""
     total = sum(file.size() for file in (*view.checkpoints, *view.segments))
-    findings = Findings(progress=progress, total=total)
+    findings = Findings(progress=progress, total=total, known=known)
     owner = _examine_identity(view, findings)
     if owner is None:
         findings.notes.append("without the identity the headers of frames are not all checked")
     store_id = None if owner is None else owner.store_id
-    checkpoints = [
-        _examine_checkpoint(file, store_id, findings, is_newest=file is view.checkpoints[-1])
-        for file in view.checkpoints
-    ]
-    segments = _examine_log(view, owner, _start(checkpoints), findings, settle_s)
+    looked_at = [_examine_checkpoint(file, store_id, findings) for file in view.checkpoints]
+    checkpoints = [report for report, _ in looked_at]
+    start = _start(looked_at, has_first=any(each.number == 1 for each in view.segments))
+    _judge_checkpoints(looked_at, start, findings)
+    for file, report in zip(view.checkpoints, checkpoints, strict=True):
+        if start is not None and report.file == start.file:
+            _judge_kinds(file, report, findings)
+    segments = _examine_log(view, owner, start, findings, settle_s)
+    _compare_end(checkpoints, start, segments, findings)
+    if findings.unknown:
+        raise StoreError(
+            "; ".join(findings.unknown) + ". This release does not know what that is: use the "
+            "release that wrote it"
+        )
     aside = tuple(
-        Aside(file=f"aside/{name}", size=(view.folder / "aside" / name).stat().st_size)
+        Aside(file=f"aside/{name}", size=(view.folder / "aside" / name).lstat().st_size)
         for name in names_in(view.folder / "aside")
     )
     findings.notes.extend(_explained(stray) for stray in view.strays)
@@ -144,28 +170,37 @@ def _identity_problem(data: bytes) -> tuple[int, str] | None:
     return None
 
 
+class _Problem(NamedTuple):
+    """What is wrong with a checkpoint; what only has wrong checksums can be done without."""
+
+    offset: int
+    reason: str
+    is_rotten: bool
+
+
 def _examine_checkpoint(
-    file: ViewedFile, store_id: UUID | None, findings: Findings, *, is_newest: bool
-) -> CheckpointReport:
+    file: ViewedFile, store_id: UUID | None, findings: Findings
+) -> tuple[CheckpointReport, _Problem | None]:
     position: int | None = None
     sequence: int | None = None
     oldest = 0
     sections: list[tuple[int, int]] = []
+    problem: _Problem | None = None
     size = file.size()
     head = file.read(0, HEADER_SIZE)
     wrong = header_problem(head, b"MERQCKPT", store_id, owner_at=16)
     if wrong is None:
         _, _, count, _, position, sequence, oldest, _ = _CHECKPOINT.unpack(head)
-        problem = _examine_sections(file, count, sections)
+        found = _examine_sections(file, count, sections)
+        if found is not None:
+            problem = _Problem(*found, is_rotten=True)
         contained = HEADER_SIZE + sum(_SECTION.size + each for _, each in sections)
         if problem is None and contained < size:
             findings.notes.append(f"{file.name} has {size - contained} bytes after its sections")
     else:
-        problem = wrong.offset, wrong.reason
-    if problem is not None:
-        findings.corrupt(file.name, *problem, read_at_opening=is_newest)
+        problem = _Problem(wrong.offset, wrong.reason, is_rotten=wrong.lacking)
     findings.advance(size)
-    return CheckpointReport(
+    report = CheckpointReport(
         number=file.number,
         file=file.name,
         size=size,
@@ -175,6 +210,68 @@ def _examine_checkpoint(
         sections=tuple(sections),
         whole=problem is None,
     )
+    return report, problem
+
+
+_Examined: TypeAlias = tuple[CheckpointReport, _Problem | None]
+
+
+def _start(looked_at: list[_Examined], *, has_first: bool) -> Start | None:
+    """From where on opening reads: the newest checkpoint that is whole, or all of the log.
+
+    None if opening refuses the store for its checkpoints.
+    """
+    for report, problem in reversed(looked_at):
+        if problem is None:
+            assert report.position is not None, "its header was read"
+            assert report.next_sequence is not None, "its header was read"
+            return Start(
+                file=report.file,
+                position=report.position,
+                sequence=report.next_sequence,
+                oldest=report.oldest_segment,
+            )
+        if not problem.is_rotten:
+            return None
+    return _LOG_BEGINS if has_first or not looked_at else None
+
+
+def _judge_checkpoints(looked_at: list[_Examined], start: Start | None, findings: Findings) -> None:
+    for report, problem in looked_at:
+        if problem is None:
+            continue
+        is_newest = report is looked_at[-1][0]
+        findings.corrupt(
+            report.file, problem.offset, problem.reason, read_at_opening=is_newest and start is None
+        )
+        if is_newest and start is not None:
+            instead = start.file or "all of the log"
+            findings.notes.append(f"opening does without {report.file}, and reads {instead}")
+
+
+def _judge_kinds(file: ViewedFile, report: CheckpointReport, findings: Findings) -> None:
+    """Looks at the kinds of the sections that opening reads."""
+    at = HEADER_SIZE
+    for kind, size in report.sections:
+        data = file.read(at + _SECTION.size, min(size, _KIND_BYTES))
+        findings.judge_section(report.file, at, kind, data)
+        at += _SECTION.size + size
+
+
+def _compare_end(
+    checkpoints: list[CheckpointReport],
+    start: Start | None,
+    segments: list[SegmentReport],
+    findings: Findings,
+) -> None:
+    """A checkpoint that opening does without says that the log was durable up to some place."""
+    needed = max((each.position or 0 for each in checkpoints if not each.whole), default=0)
+    if start is None or not segments:
+        return
+    last = segments[-1]
+    if last.number << 32 | last.used < needed:
+        reason = f"the log ends here, but a checkpoint contained it up to {needed:#x}"
+        findings.corrupt(last.file, last.used, reason, read_at_opening=True)
 
 
 def _examine_sections(
@@ -201,21 +298,6 @@ def _examine_sections(
         sections.append((kind, length))
         at = end
     return None
-
-
-def _start(checkpoints: list[CheckpointReport]) -> Start | None:
-    """From where on opening reads; None if a checkpoint that is not whole hides it."""
-    if not checkpoints:
-        return _LOG_BEGINS
-    newest = checkpoints[-1]
-    if not newest.whole or newest.position is None or newest.next_sequence is None:
-        return None
-    return Start(
-        file=newest.file,
-        position=newest.position,
-        sequence=newest.next_sequence,
-        oldest=newest.oldest_segment,
-    )
 
 
 def _examine_log(

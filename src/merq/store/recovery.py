@@ -16,7 +16,12 @@ from uuid import UUID
 from zlib import crc32
 
 from merq.errors import StoreCorrupt, StoreError
-from merq.store.checkpoints import Checkpoint, newest_checkpoint
+from merq.store.checkpoints import (
+    Checkpoint,
+    DamagedCheckpoint,
+    checkpoint_name,
+    find_checkpoint,
+)
 from merq.store.disk import Disk, LogFile
 from merq.store.log import (
     SEGMENT_HEADER_SIZE,
@@ -78,12 +83,22 @@ class Torn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostCheckpoint:
+    """A damaged checkpoint that was done without, because the log before it is all there."""
+
+    file: str
+    reason: str
+    kept_as: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
     """An open store: its log goes on where it ended."""
 
     identity: Identity
     log: Log
     torn: Torn | None
+    lost_checkpoints: tuple[LostCheckpoint, ...] = ()
 
 
 Restore = Callable[[Checkpoint], None]
@@ -104,7 +119,7 @@ def open_store(
     Args:
         disk: The folder.
         fresh: Who the store will be if there is none yet.
-        restore: Called at most once, first, with the newest checkpoint.
+        restore: Called at most once, first, with the newest checkpoint that is whole.
         replay: Called with each frame since, in order.
         settings: How the log is cut from now on.
         identify: Called before these, with who the store is.
@@ -116,14 +131,46 @@ def open_store(
     identity = _identify(disk, fresh)
     if identify is not None:
         identify(identity)
-    checkpoint = newest_checkpoint(disk, identity.store_id)
+    checkpoint, damaged = find_checkpoint(disk, identity.store_id)
+    if damaged and checkpoint is None:
+        _need_whole_log(disk, damaged[0])
     if checkpoint is not None:
         restore(checkpoint)
         # A name that a killed process gave may not be durable, and segments go because of it.
         disk.sync_folder("checkpoints")
-    scan = _Scan(disk, identity, checkpoint)
+    scan = _Scan(disk, identity, checkpoint, max([0, *(each.position for each in damaged)]))
     state, torn = scan.run(replay)
-    return Opened(identity=identity, log=Log(disk, state, settings), torn=torn)
+    try:
+        lost = tuple(_put_aside(disk, each) for each in damaged)
+    except BaseException:
+        for segment in state.segments:
+            segment.file.close()
+        raise
+    log = Log(disk, state, settings)
+    return Opened(identity=identity, log=log, torn=torn, lost_checkpoints=lost)
+
+
+def _need_whole_log(disk: Disk, damaged: DamagedCheckpoint) -> None:
+    """Without a checkpoint all of the log is read; some of it may have been dropped long ago."""
+    first = segment_name(1)
+    if first.rpartition("/")[2] not in disk.names("log"):
+        wrong = damaged.problem
+        reason = (
+            f"{wrong.reason}. There is no other checkpoint, and the log alone is not enough: it "
+            f"has been tidied up, {first} is gone. Restore the newest backup (merq store restore); "
+            "nothing was changed here"
+        )
+        raise StoreCorrupt(wrong.file, wrong.offset, reason)
+
+
+def _put_aside(disk: Disk, damaged: DamagedCheckpoint) -> LostCheckpoint:
+    """What a checkpoint says is known from the log: it goes out of the way, for people to see."""
+    name = checkpoint_name(damaged.number)
+    kept_as = f"aside/{damaged.number:016x}.checkpoint"
+    disk.rename(name, kept_as)
+    disk.sync_folder("aside")
+    disk.sync_folder("checkpoints")
+    return LostCheckpoint(file=name, reason=str(damaged.problem), kept_as=kept_as)
 
 
 def _identify(disk: Disk, fresh: Identity) -> Identity:
@@ -198,8 +245,12 @@ def _introduce(disk: Disk, fresh: Identity) -> Identity:
 class _Scan:
     """Reads the segments from the checkpoint on, and finds the end of the log."""
 
-    def __init__(self, disk: Disk, identity: Identity, checkpoint: Checkpoint | None) -> None:
+    def __init__(
+        self, disk: Disk, identity: Identity, checkpoint: Checkpoint | None, needed: int
+    ) -> None:
         self._disk = disk
+        # A damaged checkpoint says that the log was durable up to there.
+        self._needed = needed
         self._store_id = identity.store_id
         self._key = identity.key
         self._start = checkpoint.position if checkpoint else position_of(1, SEGMENT_HEADER_SIZE)
@@ -282,7 +333,7 @@ class _Scan:
             return False
         head = file.read(0, SEGMENT_HEADER_SIZE)
         # A whole header of another store or version is no sign of a crash.
-        if _is_whole_header(head) or number == self._proven >> 32:
+        if _is_whole_header(head) or number in {self._proven >> 32, self._needed >> 32}:
             return False
         rest = file.read(0, file.size())
         return rest.find(FRAME_MAGIC, SEGMENT_HEADER_SIZE) < 0
@@ -305,6 +356,10 @@ class _Scan:
             reason = f"it begins with frame {first_sequence}, frame {self._sequence} is missing"
             raise StoreCorrupt(name, 0, reason)
         at = self._replay(memoryview(data), number, at, replay)
+        if is_last and position_of(number, at) < self._needed:
+            needed = f"segment {self._needed >> 32}, offset {self._needed & 0xFFFFFFFF}"
+            reason = f"no whole frame is here, but a checkpoint contained the log up to {needed}"
+            raise StoreCorrupt(name, at, reason)
         if not _is_empty_from(data, at):
             if not is_last or self._was_durable(data, number, at):
                 raise StoreCorrupt(name, at, "no whole frame is here, but the log went on after it")

@@ -278,6 +278,9 @@ class SegmentScan:
         self._frames += 1
         self._records += contents.kinds.total()
         self._kinds.update(contents.kinds)
+        if self._is_read_at_opening(frame.at):
+            for kind in contents.kinds:
+                self._findings.judge_record(self._file.name, frame.at, kind)
         for at, what in contents.odd:
             reason = f"frame {frame.sequence}: {what}, which does not exist"
             self._findings.corrupt(self._file.name, at, reason, read_at_opening=False)
@@ -286,6 +289,10 @@ class SegmentScan:
                 f"{self._file.name} at offset {frame.payload_end}: the filling of frame "
                 f"{frame.sequence} is not zeros; nothing is lost"
             )
+
+    def _is_read_at_opening(self, at: int) -> bool:
+        start = self._start
+        return start is None or self._file.number << 32 | at >= start.position
 
     def _later(self, at: int) -> Iterator[FrameHead]:
         """Headers of frames after `at` that are later than the next one, and can be true.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -32,7 +34,7 @@ class ViewedFile:
     def hold(self) -> int:
         """Opens the file; from then on it can be read even if its name goes away."""
         if self._descriptor is None:
-            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = _opened(self._path)
         return self._descriptor
 
     def size(self) -> int:
@@ -109,8 +111,9 @@ class StoreView:
         self.checkpoints, strays = self._listed("checkpoints", "checkpoint")
         self.segments, more = self._listed("log", "segment")
         self.strays = strays + more
-        if (self.folder / "identity").is_file():
+        if "identity" in names_in(self.folder):
             self.identity = ViewedFile(self.folder, "identity")
+            self.identity.hold()
         elif not self.segments and not self.checkpoints:
             raise StoreError(f"{self.folder} is not a store: it has no file named identity")
         try:
@@ -135,10 +138,29 @@ class StoreView:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The files there, sorted; none if there is no such folder."""
+    """What is there, sorted; nothing if there is no such folder."""
     if not folder.is_dir():
         return []
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_file())
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def _opened(path: Path) -> int:
+    """Opens a file, and nothing else that has its name: a link, or a pipe that one would wait at.
+
+    Raises:
+        StoreError: It is something else.
+    """
+    wanted = "a file of the store has that name: move it away"
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as wrong:
+        if wrong.errno in {errno.ELOOP, errno.ENXIO}:
+            raise StoreError(f"{path} is a link or a socket, and {wanted}") from wrong
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StoreError(f"{path} is a folder, a pipe or a device, and {wanted}")
+    return descriptor
 
 
 def changing_too_quickly(folder: Path) -> StoreError:

@@ -13,7 +13,8 @@ promises what POSIX promises, decided by a seed where that is nothing:
 * A sync that failed has forgotten what it should have written: the image shows it, later syncs do
   not make it durable, and only writing it again does.
 
-Reading never fails, and bytes that were durable stay as they are unless `damage` alters them.
+Reading fails only if it was told to, and bytes that were durable stay as they are unless `damage`
+alters them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class PowerCut(BaseException):
 
 
 class Operation(StrEnum):
-    """What changes a disk, and can be interrupted or fail."""
+    """What changes a disk, and can be interrupted or fail; reading can only fail."""
 
     CREATE = auto()
     RENAME = auto()
@@ -52,6 +53,7 @@ class Operation(StrEnum):
     RESERVE = auto()
     TRUNCATE = auto()
     SYNC = auto()
+    READ = auto()
 
 
 class _Course(Enum):
@@ -194,6 +196,7 @@ class _Machine:
     off: bool = False
     operations: int = 0
     cut_at: int | None = None
+    full_at: int | None = None
     failing: dict[Operation, int] = field(default_factory=dict)
     open_files: int = 0
     turn: RLock = field(default_factory=RLock)
@@ -213,6 +216,14 @@ class _Machine:
                 return _Course.FAILING
         return _Course.WELL
 
+    def read(self, doing: str) -> None:
+        """Reading changes nothing, so it is not counted; it fails only if it was told to."""
+        if Operation.READ in self.failing:
+            self.failing[Operation.READ] -= 1
+            if self.failing[Operation.READ] < 0:
+                del self.failing[Operation.READ]
+                raise StoreFailed(f"{doing}: the simulated disk was told to fail")
+
     def happens(self, course: _Course) -> bool:
         """Whether an operation that is done or not is done."""
         return course is _Course.WELL or self.chance.random() < 0.5
@@ -228,10 +239,17 @@ class _Machine:
         if self.off:
             raise PowerCut("the machine is off")
 
+    @property
+    def is_filled_up(self) -> bool:
+        """Whether others have taken all room since some operation: no name fits in either."""
+        return self.full_at is not None and self.operations > self.full_at
+
     def used(self) -> int:
         return sum(len(node.image) for node in self.names.values())
 
     def room(self) -> int:
+        if self.is_filled_up:
+            return 0
         if self.capacity is None:
             return ROOM_WITHOUT_LIMIT
         return max(0, self.capacity - self.used())
@@ -282,6 +300,7 @@ class _SimulatedFile:
     def read(self, offset: int, size: int) -> bytes:
         with self._machine.turn:
             self._check()
+            self._machine.read(f"reading {self._name} at {offset}")
             return bytes(self._node.image[offset : offset + size])
 
     def sync(self) -> None:
@@ -355,6 +374,11 @@ class SimulatedDisk:
         self._machine.capacity = size
 
     @property
+    def is_limited(self) -> bool:
+        """Whether there is a capacity, or others fill the disk."""
+        return self._machine.capacity is not None or self._machine.full_at is not None
+
+    @property
     def used(self) -> int:
         """How many bytes the files have together."""
         return self._machine.used()
@@ -372,6 +396,17 @@ class SimulatedDisk:
     def cut_power_in(self, operations: int) -> None:
         """Raises PowerCut in the operation that comes after so many, and from then on."""
         self._machine.cut_at = self._machine.operations + operations
+
+    def fill_up_in(self, operations: int) -> None:
+        """From the operation on that comes after so many there is no room, not for a name either.
+
+        Room that was reserved is there, and room that is given back goes to others.
+        """
+        self._machine.full_at = self._machine.operations + operations
+
+    def make_room(self) -> None:
+        """Takes `fill_up_in` back."""
+        self._machine.full_at = None
 
     def keep_power(self) -> None:
         """Takes `cut_power_in` back."""
@@ -438,6 +473,8 @@ class SimulatedDisk:
         machine = self.announce(Operation.CREATE, name)
         with machine.turn:
             course = machine.begin(Operation.CREATE)
+            if course is _Course.WELL and machine.is_filled_up:
+                raise StoreFull(f"opening {name}: the simulated disk is full")
             if name in machine.names:
                 raise StoreFailed(f"opening {name}: it exists")
             node = _Node()
@@ -469,6 +506,8 @@ class SimulatedDisk:
         machine = self.announce(Operation.RENAME, name)
         with machine.turn:
             course = machine.begin(Operation.RENAME)
+            if course is _Course.WELL and machine.is_filled_up:
+                raise StoreFull(f"renaming {name} to {new_name}: the simulated disk is full")
             node = self._found(name)
             if machine.happens(course):
                 self._name(_Naming(Operation.RENAME, new_name, node, old=name))

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from merq.engine.history import Recent
+from merq.engine.history import BEFORE_START_TIMES, Recent
 from merq.engine.incoming import (
     Incoming,
     Origin,
     SequenceKey,
     Sequences,
-    pack_sequence,
-    unpack_sequence,
 )
+from merq.engine.sequence_records import pack_sequence, unpack_sequence
 from unit.engine.conftest import Lower
 
 ONE, OTHER = bytes(range(16)), bytes(range(16, 32))
 KEY = SequenceKey(ONE, "7:os:here")
+HERE = "10.0.0.1"
 
 
 def at(sequence_id: int, number: int) -> Incoming:
@@ -155,11 +155,21 @@ def test_an_identifier_is_known_by_its_number_and_its_sender() -> None:
 def test_the_oldest_identifier_is_forgotten_when_there_is_no_room() -> None:
     recent = Recent(size=3)
     for ordinal in range(4):
-        recent.add(ONE, ordinal, 100 + ordinal)
-    recent.add(OTHER, 0, 100)
-    assert [recent.seen(ONE, ordinal, 200) for ordinal in range(4)] == [False, True, True, True]
-    assert recent.seen(OTHER, 0, 200), "one sender does not drive out another's"
+        recent.add(ONE, ordinal, 100 + ordinal, HERE)
+    recent.add(OTHER, 0, 100, HERE)
+    seen = [recent.seen(ONE, ordinal, 200, HERE) for ordinal in range(4)]
+    assert seen == [False, True, True, True]
+    assert recent.seen(OTHER, 0, 200, HERE), "one sender does not drive out another's"
     assert len(recent) == 4
+
+
+@pytest.mark.spec("MS-MQQB 3.1.1.3", "E151")
+def test_of_what_came_before_the_start_more_is_known_for_others_may_have_sent_it() -> None:
+    recent = Recent(size=3)
+    for ordinal in range(20):
+        recent.add(ONE, ordinal, 100 + ordinal)
+    assert len(recent) == 3 * BEFORE_START_TIMES
+    assert recent.seen(ONE, 19, 200, HERE), "wherever it comes from now"
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.1", "MS-MQQB 3.1.2.8", "MS-MQQB 3.1.6.7")

@@ -150,7 +150,7 @@ def test_what_was_rejected_is_not_delivered_after_a_restart(
 def test_of_more_peers_than_there_may_be_one_that_was_silent_gives_way(
     world: World, lower: Lower
 ) -> None:
-    lower("merq.engine.incoming", "PEERS_PER_SENDER_MAX", 2)
+    lower("merq.engine.incoming", "PEERS_PER_SENDER_MAX", 3)
     world.create("tx", transactional=True)
 
     def come(number: int) -> set[str]:
@@ -160,12 +160,18 @@ def test_of_more_peers_than_there_may_be_one_that_was_silent_gives_way(
 
     come(1)
     assert come(2) == {"10.5.5.1", "10.5.5.2"}
-    assert come(3) == {"10.5.5.1", "10.5.5.3"}, "the last one, if all were heard of"
+    assert come(3) == {"10.5.5.1", "10.5.5.2", "10.5.5.3"}
+    assert come(4) == {"10.5.5.1", "10.5.5.2", "10.5.5.4"}, "the last one, if all were heard of"
     world.tick(PEER_IDLE_S + 1)
-    assert come(4) == {"10.5.5.3", "10.5.5.4"}, "else the idlest"
-    world.restart()
-    found = {each.origin.address for each in world.engine.state.sequences.all()}
-    assert found == {"10.5.5.3", "10.5.5.4"}
+    assert come(5) == {"10.5.5.1", "10.5.5.4", "10.5.5.5"}, "else the idlest, but not the first"
+    for is_checkpointed in (False, True):
+        if is_checkpointed:
+            world.checkpoint()
+        world.restart()
+        world.tick(PEER_IDLE_S + 1)
+        found = come(6 + is_checkpointed)
+        assert len(found) == 3
+        assert "10.5.5.1" in found, "who was first is known after a restart, too"
 
 
 def test_only_so_many_sequences_are_looked_at_for_one_without_messages(

@@ -132,8 +132,9 @@ def test_beyond_all_identifiers_the_network_with_the_most_forgets_its_oldest(low
     for identity in range(3):
         recent.add(little, identity, 1, "10.0.0.2")
     assert len(recent) == 9
-    assert [recent.seen(much, each, 1) for each in range(4)] == [False, False, True, True]
-    assert all(recent.seen(little, each, 1) for each in range(3))
+    known = [recent.seen(much, each, 1, "10.0.0.1") for each in range(4)]
+    assert known == [False, False, True, True]
+    assert all(recent.seen(little, each, 1, "10.0.0.2") for each in range(3))
 
 
 @pytest.mark.limit("merq.engine.history.REJECTIONS_MAX")

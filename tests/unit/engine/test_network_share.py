@@ -6,7 +6,9 @@ import pytest
 
 from merq.engine.network_share import (
     ADDRESSES_OF_SOURCE_MAX,
+    CHARGES_MAX,
     SOURCES_MAX,
+    Charge,
     Coming,
     NetworkShare,
 )
@@ -83,3 +85,30 @@ def test_of_too_many_senders_or_addresses_some_stay_charged_until_nothing_is_lef
     assert share.used_by("8") == share.total_bytes == 10
     share.remove(1, 10)
     assert share.used_by("8") == 0
+
+
+def test_charges_are_taken_up_again_and_relieved_as_before() -> None:
+    share, again = NetworkShare(), NetworkShare()
+    bring(share, "a", 1, 500)
+    bring(share, "b", 1, 20)
+    bring(share, "b", 2, 30)
+    charges = share.charges(NetworkShare())
+    assert charges == [Charge(1, "a", 500), Charge(2, "b", 30), Charge(1, "b", 20)]
+    again.total_bytes = 550
+    for each in charges:
+        again.restore(each)
+    for number, size in ((1, 100), (2, 30), (1, 10)):
+        share.remove(number, size)
+        again.remove(number, size)
+        assert [again.used_by(each) for each in "ab"] == [share.used_by(each) for each in "ab"]
+
+
+@pytest.mark.limit("merq.engine.network_share.CHARGES_MAX")
+def test_only_the_largest_charges_are_kept() -> None:
+    share = NetworkShare()
+    for number in range(CHARGES_MAX):
+        share.restore(Charge(number, f"{number}", 10))
+    share.restore(Charge(CHARGES_MAX, "large", 1000))
+    charges = share.charges(NetworkShare())
+    assert len(charges) == CHARGES_MAX
+    assert charges[0] == Charge(CHARGES_MAX, "large", 1000)

@@ -9,7 +9,7 @@ import pytest
 
 from kit.exchange import START, Town
 from kit.raw_sessions import RawSession
-from merq.engine import order_acks
+from merq.engine import order_queues
 from merq.model.message_class import MessageClass
 from merq.wire.view import MessageView
 from unit.exchange.exchange_world import GUIDS, ONE, ORDERED, PLAIN, THREE, TWO, TX, manager, pair
@@ -72,12 +72,12 @@ def test_transactions_have_other_identifiers_after_a_restart() -> None:
     assert len(set(found)) == 6
 
 
-@pytest.mark.limit("merq.engine.order_acks.SENDERS_PER_NETWORK_MAX")
+@pytest.mark.limit("merq.engine.order_queues.SENDERS_PER_NETWORK_MAX")
 @pytest.mark.spec("MS-MQQB 3.1.7.17", "E144")
 def test_ever_new_identifiers_at_one_address_do_not_make_ever_new_queues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(order_acks, "SENDERS_PER_NETWORK_MAX", 8)
+    monkeypatch.setattr(order_queues, "SENDERS_PER_NETWORK_MAX", 8)
     receiver = manager(TWO)
     for number in range(60):
         guid = UUID(int=0xE0000 + number)
@@ -105,11 +105,11 @@ def test_each_of_many_senders_behind_one_address_is_told_through_its_own_session
     assert len(receiver.bodies(number)) == 100
 
 
-@pytest.mark.limit("merq.engine.order_acks.ORDER_QUEUES_PER_NETWORK_MAX")
+@pytest.mark.limit("merq.engine.order_queues.ORDER_QUEUES_PER_NETWORK_MAX")
 def test_queues_of_who_was_told_go_after_a_while_and_make_room_for_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(order_acks, "ORDER_QUEUES_PER_NETWORK_MAX", 5)
+    monkeypatch.setattr(order_queues, "ORDER_QUEUES_PER_NETWORK_MAX", 5)
     receiver = manager(TWO)
     receiver.create("tx", transactional=True)
     for each in range(20):

@@ -151,10 +151,12 @@ def test_people_see_when_it_is_tried_again() -> None:
 @pytest.mark.limit("merq.exchange.acquaintances.SESSION_ADDRESSES_MAX")
 def test_only_so_many_addresses_of_sessions_are_remembered() -> None:
     known = Acquaintances(Switchboard(manager(ONE).host, changed(), Peers()))
-    for number in range(SESSION_ADDRESSES_MAX + 1):
-        known.session_opened(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
-    assert not known.knows_host("10.0.0.0")
-    assert known.knows_host("10.0.0.1")
+    known.session_opened(TWO)
+    for number in range(SESSION_ADDRESSES_MAX):
+        known.session_opened(f"2001:db8::{number:x}")
+    assert known.knows_host("2001:db8::1")
+    assert not known.knows_host("2001:db8::"), "the first of the network that has the most"
+    assert known.knows_host(TWO), "and nobody else"
 
 
 @pytest.mark.limit("merq.exchange.acquaintances.APPLICATION_HOSTS_MAX")

@@ -9,8 +9,7 @@ import pytest
 from kit.exchange import Manager, Town
 from kit.sessions import acknowledgment
 from merq.engine.arriving import Arrival
-from merq.exchange import Link, Peer, Peers, TlsMode
-from merq.exchange.routes import LEARNED_MAX
+from merq.exchange import Link, Peer, Peers, TlsMode, routes
 from merq.model.names import PrivateName
 from merq.model.queue import OutgoingState
 from merq.protocol.binary.settings import SessionSettings
@@ -251,18 +250,47 @@ def test_who_is_to_be_reached_inside_of_tls_is_so_by_each_of_its_names() -> None
     assert peers.tls_mode(THREE) is None
 
 
+@pytest.fixture
+def few_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than three queue managers of each kind are remembered."""
+    monkeypatch.setattr(routes, "LEARNED_MAX", 3)
+    monkeypatch.setattr(routes, "DIALLED_MAX", 3)
+
+
+def known_of(peers: Peers, *numbers: int) -> list[int]:
+    return [number for number in numbers if peers.find(UUID(int=number)) is not None]
+
+
 @pytest.mark.limit("merq.exchange.routes.LEARNED_MAX")
+@pytest.mark.usefixtures("few_learned")
 @pytest.mark.spec("MS-MQQB 3.1.7.5")
-def test_the_queue_manager_that_was_met_first_is_forgotten_first() -> None:
+def test_of_the_network_that_has_the_most_the_queue_manager_that_was_met_first_is_forgotten() -> (
+    None
+):
     peers = Peers()
-    for number in range(1, LEARNED_MAX + 1):
-        peers.learn(UUID(int=number), ONE)
     peers.learn(UUID(int=1), TWO)
-    known = peers.find(UUID(int=1))
-    assert known is not None
-    assert known.host == TWO, "it was known already"
-    assert peers.find(UUID(int=2)) is not None
-    peers.learn(UUID(int=LEARNED_MAX + 1), ONE)
-    assert peers.find(UUID(int=1)) is None
-    assert peers.find(UUID(int=2)) is not None
-    assert peers.find(UUID(int=LEARNED_MAX + 1)) is not None
+    for number in (2, 3, 4, 5):
+        peers.learn(UUID(int=number), f"2001:db8::{number}")
+    assert known_of(peers, 1, 2, 3, 4, 5) == [1, 4, 5]
+    peers.learn(UUID(int=4), THREE)
+    found = peers.find(UUID(int=4))
+    assert found is not None
+    assert found.host == THREE, "who is known may move"
+    peers.learn(UUID(int=6), "2001:db8:0:1::6")
+    assert 6 in known_of(peers, 1, 4, 5, 6), "who comes new is learnt in any case"
+
+
+@pytest.mark.limit("merq.exchange.routes.DIALLED_MAX")
+@pytest.mark.usefixtures("few_learned")
+@pytest.mark.spec("MS-MQQB 3.1.7.5")
+def test_whom_the_settings_name_or_this_side_has_called_is_not_forgotten_for_strangers() -> None:
+    named = Peer(name="named", guid=UUID(int=1), trust_inbound=True)
+    peers = Peers([named])
+    peers.learn(UUID(int=1), ONE)
+    for number in (2, 3, 4):
+        peers.learn(UUID(int=number), TWO, is_dialled=True)
+    for number in range(10, 30):
+        peers.learn(UUID(int=number), f"10.7.7.{number}")
+    assert known_of(peers, 1, 2, 3, 4) == [1, 2, 3, 4]
+    peers.learn(UUID(int=5), TWO, is_dialled=True)
+    assert known_of(peers, 1, 2, 3, 4, 5) == [1, 3, 4, 5], "only others that were called"

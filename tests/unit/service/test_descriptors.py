@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from merq.service.descriptors import CONNECTIONS_MIN, RESERVE, DescriptorPlan, plan
+from merq.service.descriptors import CONNECTIONS_MIN, DESCRIPTORS_MIN, RESERVE, DescriptorPlan, plan
 
 PROGRAM = """
 import json, resource
@@ -46,7 +46,7 @@ def test_where_there_are_enough_everybody_gets_what_the_settings_say() -> None:
     assert plan(enough, 30, wanted(4096, 1024, 2048)) == wanted(4096, 1024, 2048)
 
 
-@pytest.mark.parametrize("limit", [64, 256, 1024, 4096])
+@pytest.mark.parametrize("limit", [20 + DESCRIPTORS_MIN, 256, 1024, 4096])
 def test_where_there_are_too_few_the_disk_and_applications_have_theirs(limit: int) -> None:
     found = plan(limit, 20, wanted(4096, 4096, 4096))
     assert found.connections_max >= CONNECTIONS_MIN

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from merq.store.checkpoints import Checkpoint, Section, newest_checkpoint, write_checkpoint
+from merq.store.checkpoints import Checkpoint, Section, find_checkpoint, write_checkpoint
 from merq.store.disk import Disk, FileDisk
 from merq.store.log import Log, LogSettings
 from merq.store.records import Record
@@ -61,7 +61,7 @@ def test_sections_are_bytes_bytearrays_or_views_and_keep_their_order() -> None:
         Section(3, bytearray()),
     )
     write_checkpoint(disk, WHO.store_id, checkpoint_of(log, 1, *given))
-    found = newest_checkpoint(disk, WHO.store_id)
+    found, _ = find_checkpoint(disk, WHO.store_id)
     assert found is not None
     assert found.sections == (
         (1, b"bytes"),

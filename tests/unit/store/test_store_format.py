@@ -21,6 +21,7 @@ SECRET = bytes(range(100, 116))
 WHO = Identity(store_id=STORE, created=1_700_000_000, secret=SECRET)
 KEY = crc32(STORE.bytes + SECRET)
 SEGMENT_1 = "log/0000000000000001.segment"
+SEGMENT_2 = "log/0000000000000002.segment"
 CHECKPOINT_1 = "checkpoints/0000000000000001.checkpoint"
 
 
@@ -43,6 +44,9 @@ SEGMENT = sealed(
     + bytes.fromhex("0100000000000000")
     + bytes(12)
 )
+
+
+SECOND_SEGMENT = sealed(SEGMENT[:16] + b"\x02" + SEGMENT[17:60])
 
 
 def record(kind: int, data: bytes) -> bytes:
@@ -280,12 +284,30 @@ def test_every_byte_of_a_segments_header_counts_if_frames_are_in_it(offset: int)
 def test_every_byte_of_a_checkpoint_counts(offset: int) -> None:
     disk = SimulatedDisk()
     put(disk, "identity", IDENTITY)
-    put(disk, SEGMENT_1, SEGMENT)
-    put(disk, CHECKPOINT_1, checkpoint(1 << 32 | 64, 1, (9, b"about")))
+    put(disk, SEGMENT_2, SECOND_SEGMENT)
+    put(disk, CHECKPOINT_1, checkpoint(2 << 32 | 64, 1, (9, b"about")))
     disk.damage(CHECKPOINT_1, offset)
     with pytest.raises(StoreCorrupt) as caught:
         Reader(disk)
     assert (caught.value.file, caught.value.offset) == (CHECKPOINT_1, 0 if offset < 64 else 64)
+    assert disk.open_files == 0
+
+
+@pytest.mark.parametrize("offset", [0, 33, 63, 64, 84])
+def test_a_damaged_checkpoint_is_put_aside_if_the_log_before_it_is_there(offset: int) -> None:
+    disk = SimulatedDisk()
+    put(disk, "identity", IDENTITY)
+    first = frame(1, 1 << 32 | 64, (1, b"one"))
+    put(disk, SEGMENT_1, SEGMENT + first)
+    put(disk, CHECKPOINT_1, checkpoint(1 << 32 | 64 + len(first), 2, (9, b"about")))
+    disk.damage(CHECKPOINT_1, offset)
+    reader = Reader(disk)
+    assert reader.checkpoints == []
+    assert reader.data() == [[(1, b"one")]]
+    (lost,) = reader.opened.lost_checkpoints
+    assert lost.file == CHECKPOINT_1
+    assert lost.kept_as in disk.files()
+    assert CHECKPOINT_1 not in disk.files()
 
 
 OLD_IDENTITY = sealed(
