@@ -30,7 +30,7 @@ def local_service() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         url = f"unix:{data / 'merq.sock'}"
-        command = [sys.executable, "-m", "merq", "serve", "--data", str(data), "--no-retry"]
+        command = [sys.executable, "-m", "merq", "serve", "--data", str(data)]
         # The one port for other queue managers may be somebody else's; no example needs it.
         alone = os.environ | {"MERQ_EXCHANGE_LISTEN": "false"}
         service = subprocess.Popen([*command, "--log-level", "warning"], env=alone)

@@ -42,7 +42,7 @@ def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Manager]]:
     command = [sys.executable, "-m", "merq", "serve", "--data", str(folder), "--name", "bench"]
     log = folder.with_name("log.txt").open("wb")
     process = subprocess.Popen(
-        [*command, "--address", ADDRESS, "--no-retry"], env=environment(ROOT / "src"), stderr=log
+        [*command, "--address", ADDRESS], env=environment(ROOT / "src"), stderr=log
     )
     try:
         yield process, _connected(folder / "merq.sock")

@@ -135,6 +135,26 @@ class SettingsError(MerqError):
         return "\n".join((f"{len(self.faults)} settings are wrong:", *self.faults))
 
 
+class ListenError(MerqError):
+    """An address or a socket's file that cannot be listened on.
+
+    Attributes:
+        place: Which one.
+        reason: What was found there.
+        advice: What to do about it; empty where only the caller knows.
+    """
+
+    def __init__(self, place: str, reason: str, advice: str = "") -> None:
+        super().__init__(place, reason, advice)
+        self.place = place
+        self.reason = reason
+        self.advice = advice
+
+    def __str__(self) -> str:
+        advice = f"; {self.advice}" if self.advice else ""
+        return f"{self.place} cannot be listened on: {self.reason}{advice}"
+
+
 class TokenError(MerqError):
     """Tokens that cannot be kept or found: the text says which, why, and what to do."""
 

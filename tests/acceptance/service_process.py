@@ -107,7 +107,7 @@ class ServiceProcess:
     @contextmanager
     def waiting(cls, data: Path, settings: Mapping[str, object], log: Path) -> Iterator[Self]:
         """One that cannot start as long as another has its folder."""
-        service = cls(data, settings=settings, log=log)
+        service = cls(data, "--retry-at-start", settings=settings, log=log)
         service.start(is_awaited=False)
         try:
             yield service

@@ -18,7 +18,7 @@ from acceptance.service_process import PATIENCE_S, ServiceProcess, environment
 from kit.pages import ROOT, blocks_of
 from merq.model.properties.values import ConnectionStatus
 from merq.model.queue import OutgoingState
-from merq.service.exchanging import read_peers
+from merq.service.peers_file import read_peers
 from merq.service.settings import describe, load_settings
 
 GUIDE = ROOT / "docs" / "guide" / "between-queue-managers.md"
@@ -92,7 +92,7 @@ def test_settings_and_peers_in_the_guide_can_be_used_as_they_are(tmp_path: Path)
             found += read_peers(path)
         else:
             load_settings(path, {}, {})
-    assert [(each.name, each.via, each.accepts_inbound) for each in found] == [
+    assert [(each.name, each.via, each.trust_inbound) for each in found] == [
         ("beta", "", False),
         ("gamma", "beta", False),
         ("laptop", "", True),

@@ -68,7 +68,7 @@ def test_every_command_that_a_page_names_is_one(path: Path) -> None:
         context = click.Context(merq)
         while words and isinstance(found, click.Group):
             name = words.pop(0).rstrip(",")
-            if name.startswith("-") or not re.fullmatch(r"[a-z]+", name):
+            if name.startswith("-") or not re.fullmatch(r"[a-z][a-z-]*", name):
                 break
             inner = found.get_command(context, name)
             assert inner is not None, f"{path.name}: there is no merq {name} ({command})"

@@ -205,7 +205,7 @@ def test_status_is_a_few_lines_or_an_object(service: RunningService) -> None:
     assert text.startswith(f"{NAME}\n")
     assert "running" in text
     (status,) = service.lines("status")
-    assert (status["name"], status["throttled"]) == (NAME, False)
+    assert (status["name"], status["refuses_messages"]) == (NAME, False)
     assert status["connections"] == 1
 
 

@@ -20,6 +20,7 @@ import pytest
 
 import merq
 from acceptance.service_process import (
+    PATIENCE_S,
     STOP_S,
     RawClient,
     ServiceProcess,
@@ -27,6 +28,7 @@ from acceptance.service_process import (
     serving,
     wait_until,
 )
+from kit.stations import new_address
 from merq.errors import InDoubt
 from merq.hresult import HResult
 from merq.model.selecting import First
@@ -163,7 +165,7 @@ def test_a_second_service_on_the_same_folder_is_refused_and_the_first_goes_on(
     tmp_path: Path,
 ) -> None:
     with serving(tmp_path / "data") as first:
-        second = ServiceProcess(tmp_path / "data", "--no-retry", log=tmp_path / "second.log")
+        second = ServiceProcess(tmp_path / "data", log=tmp_path / "second.log")
         text = refused(second)
         assert "is open in another process" in text
         assert str(first.pid) in text
@@ -207,20 +209,104 @@ def test_a_service_that_waits_for_its_folder_can_be_stopped_at_once(tmp_path: Pa
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
-    text = refused(ServiceProcess(blocked / "data", "--no-retry", log=tmp_path / "log"))
+    text = refused(ServiceProcess(blocked / "data", log=tmp_path / "log"))
     assert str(blocked) in text
+    assert "name another folder" in text
     assert "Traceback" not in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "taken", "expected"),
+    [
+        ({"exchange.listen": "true"}, ("tcp", 1801), ("TCP port 1801 of", "address of its own")),
+        ({"exchange.listen": "true"}, ("udp", 3527), ("UDP port 3527 of", "exchange.ping_answer")),
+        (
+            {"insecure_tcp": "true", "tcp.port": 1888},
+            ("tcp", 1888),
+            ("TCP port 1888 of", "tcp.port"),
+        ),
+    ],
+)
+def test_a_port_that_somebody_has_ends_the_start_with_what_to_do(
+    tmp_path: Path, settings: dict[str, object], taken: tuple[str, int], expected: tuple[str, str]
+) -> None:
+    address, (protocol, port) = new_address(), taken
+    kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
+    with socket.socket(socket.AF_INET, kind) as other:
+        other.bind((address, port))
+        if protocol == "tcp":
+            other.listen()
+        service = ServiceProcess(tmp_path / "data", "--address", address, settings=settings)
+        text = refused(service)
+    assert f"{expected[0]} {address} cannot be listened on: another process has it" in text
+    assert expected[1] in text
+    assert "Errno" not in service.output
+
+
+def test_an_address_of_another_computer_cannot_be_listened_on(tmp_path: Path) -> None:
+    service = ServiceProcess(
+        tmp_path / "data", "--address", "192.0.2.7", settings={"exchange.listen": "true"}
+    )
+    assert "this computer has no such address" in refused(service)
+
+
+def test_a_missing_certificate_or_a_bad_file_of_peers_is_found_before_a_folder_is_made(
+    tmp_path: Path,
+) -> None:
+    data, missing, bad = tmp_path / "data", tmp_path / "missing.pem", tmp_path / "peers.toml"
+    bad.write_text("[[peers]]\n")
+    settings = {"tls.cert": missing, "tls.key": missing, "tcp.port": 0}
+    text = refused(ServiceProcess(data, settings=settings, log=tmp_path / "first.log"))
+    assert f"{missing} cannot be read" in text
+    settings = {"exchange.peers": bad}
+    text = refused(ServiceProcess(data, settings=settings, log=tmp_path / "second.log"))
+    assert "did you mean [[peer]]" in text
+    assert not data.exists()
+
+
+def test_why_it_could_not_start_is_in_the_log_file_too(tmp_path: Path) -> None:
+    log, blocked = tmp_path / "merq.log", tmp_path / "file"
+    blocked.touch()
+    refused(ServiceProcess(blocked / "data", settings={"log.file": log}, log=tmp_path / "errors"))
+    assert "initialisation failed" in log.read_text()
+    assert "name another folder" in log.read_text()
+
+
+def test_an_empty_file_of_peers_is_warned_about(tmp_path: Path) -> None:
+    empty = tmp_path / "peers.toml"
+    empty.touch()
+    with serving(tmp_path / "data", exchange__peers=empty) as service:
+        (told,) = service.events("settings")
+        assert told["level"] == "warning"
+        assert f"{empty} names no peer yet: a table [[peer]]" in told["text"]
+
+
+def test_systemd_is_told_when_the_service_serves_and_not_if_it_cannot_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(str(path))
+        told.settimeout(PATIENCE_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(path))
+        with serving(tmp_path / "data"):
+            assert told.recv(4096).split(b"\n")[0] == b"READY=1"
+            refused(ServiceProcess(tmp_path / "data", log=tmp_path / "second.log"))
+            told.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                told.recv(4096)
+        assert told.recv(4096) == b"STOPPING=1"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o500)
-    assert "data" in refused(ServiceProcess(data, "--no-retry"))
+    assert "data" in refused(ServiceProcess(data))
 
 
 def test_a_socket_path_that_is_too_long_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    service = ServiceProcess(tmp_path / ("x" * 100), "--no-retry", log=tmp_path / "log")
+    service = ServiceProcess(tmp_path / ("x" * 100), log=tmp_path / "log")
     text = refused(service)
     assert "107" in text
     assert "socket.path" in text
@@ -229,7 +315,7 @@ def test_a_socket_path_that_is_too_long_is_refused_with_what_to_do(tmp_path: Pat
 def test_a_file_where_the_socket_should_be_is_left_alone(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("not a socket")
-    service = ServiceProcess(tmp_path / "data", "--no-retry", "--socket-path", str(precious))
+    service = ServiceProcess(tmp_path / "data", "--socket-path", str(precious))
     assert str(precious) in refused(service)
     assert precious.read_text() == "not a socket"
 
@@ -238,7 +324,7 @@ def test_a_socket_that_somebody_serves_on_is_not_taken_from_him(tmp_path: Path) 
     """Another folder's lock says nothing about a socket outside of it."""
     path = tmp_path / "shared.sock"
     with ServiceProcess(tmp_path / "one", "--socket-path", str(path)) as one:
-        two = ServiceProcess(tmp_path / "two", "--no-retry", "--socket-path", str(path))
+        two = ServiceProcess(tmp_path / "two", "--socket-path", str(path))
         assert str(path) in refused(two)
         with merq.connect(f"unix:{path}") as manager:
             assert str(manager.guid) == one.events("running")[0]["queue_manager"]

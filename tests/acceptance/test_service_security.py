@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 from uuid import UUID
 
@@ -30,6 +31,8 @@ THREADS: Final = 8
 ROUNDS: Final = 20
 BRIEF_S: Final = 3.0
 """How long a certificate counts that ends while the service runs."""
+NOBODY: Final = 65534
+"""A user who owns nothing."""
 TOKEN_CHECK_S: Final = 5.0
 """So often the service looks whether tokens still hold."""
 
@@ -244,6 +247,48 @@ def test_a_service_that_is_not_whom_the_client_trusts_is_refused_by_the_client(
     assert "127.0.0.1" in text
 
 
+def test_a_mistake_in_connecting_is_told_with_what_to_do(
+    secured: ServiceProcess, authority: Authority, tmp_path: Path
+) -> None:
+    ca, token = authority.ca_file, secured.new_token("mistaken")
+    assert "MERQ_CA" in refusal(secured, token=token)
+    assert "subjectAltName" in refusal(secured, "127.0.0.1", token=token, ca=ca)
+    assert "MERQ_TOKEN_FILE" in refusal(secured, token="x" * 40, ca=ca)
+    with pytest.raises(merq.MessageQueueError, match="connect with tls://"):
+        merq.connect(f"tcp://127.0.0.1:{secured.tcp_port}", token=token)
+    with serving(tmp_path / "clear", "--tcp-port", "0", "--insecure-tcp") as clear:
+        url = f"tls://127.0.0.1:{clear.tcp_port}"
+        with pytest.raises(merq.MessageQueueError, match=r"no TLS is spoken there.*tcp://"):
+            merq.connect(url, token=token, ca=ca)
+
+
+def test_a_socket_of_somebody_else_is_told_as_closed_and_not_as_absent() -> None:
+    # Folders of tests are closed to others; here it is the socket that is to be.
+    with TemporaryDirectory() as folder, serving(Path(folder) / "data") as service:
+        for each in (Path(folder), service.data):
+            each.chmod(0o755)
+        text = _connected_as_nobody(service.url)
+        assert f"it is user {os.geteuid()}'s" in text
+        assert "socket.mode" in text
+        assert "is `merq serve` running" not in text
+
+
+def _connected_as_nobody(url: str) -> str:
+    """What a client is told that may not use the socket."""
+    user = os.geteuid()
+    if user:
+        Path(url.removeprefix("unix:")).chmod(0)
+    else:
+        os.seteuid(NOBODY)
+    try:
+        with pytest.raises(merq.MessageQueueError) as refused:
+            merq.connect(url)
+    finally:
+        os.seteuid(user)
+    assert refused.value.code == HResult.MQ_ERROR_ACCESS_DENIED
+    return str(refused.value)
+
+
 def test_a_certificate_that_ends_while_the_service_runs_is_refused_by_clients(
     tmp_path: Path, authority: Authority
 ) -> None:
@@ -257,7 +302,7 @@ def test_a_certificate_that_ends_while_the_service_runs_is_refused_by_clients(
         time.sleep(max(0.0, began + BRIEF_S + 1 - time.monotonic()))
         assert "expired" in refusal(service, token=token, ca=authority.ca_file)
         awaited(service, "expired")
-    again = ServiceProcess(tmp_path / "data", "--no-retry", *flags)
+    again = ServiceProcess(tmp_path / "data", *flags)
     again.start(is_awaited=False)
     assert again.ended() == 1
     assert "has expired" in again.output.splitlines()[-1]
@@ -300,7 +345,7 @@ def test_who_is_connected_goes_when_his_token_is_revoked_or_ends(
 def test_settings_that_would_not_be_safe_are_refused(
     tmp_path: Path, flags: list[str], words: str
 ) -> None:
-    service = ServiceProcess(tmp_path / "data", "--no-retry", *flags)
+    service = ServiceProcess(tmp_path / "data", *flags)
     service.start(is_awaited=False)
     try:
         assert service.ended() == 1
@@ -314,7 +359,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, authority: Author
     cert, key = authority.issue("open", "localhost")
     key.chmod(0o644)
     flags = ("--tcp-port", "0", "--tls-cert", str(cert), "--tls-key", str(key))
-    service = ServiceProcess(tmp_path / "data", "--no-retry", *flags)
+    service = ServiceProcess(tmp_path / "data", *flags)
     service.start(is_awaited=False)
     assert service.ended() == 1
     assert "chmod 600" in service.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from merq.client.secrets import read_token_file
+from merq.errors import MessageQueueError
 from merq.service.logs import Log
 from merq.service.tokens import TokenHolder, Tokens
 
@@ -61,6 +64,58 @@ def test_a_token_in_json_has_its_name_and_times(tmp_path: Path) -> None:
     assert lasts == timedelta(days=90)
     assert json.loads(token("list", "--json", "--data", tmp_path).stdout) == [made]
     assert made["expired"] is False
+
+
+def test_a_token_is_written_to_a_file_of_its_owner_alone_which_clients_take(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "billing.token"
+    done = token("new", "billing", "--data", tmp_path, "--output", file)
+    assert done.stdout == f"wrote {file}\n"
+    assert "MERQ_TOKEN_FILE" in done.stderr
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    text = read_token_file(file)
+    assert is_good(tmp_path, text)
+    assert text not in done.stdout + done.stderr
+    other = tmp_path / "other.token"
+    told = token("new", "other", "--data", tmp_path, "--output", other, "--json")
+    made = json.loads(told.stdout)
+    assert made["file"] == str(other)
+    assert "token" not in made
+
+
+def test_a_file_that_is_there_is_not_overwritten_and_no_token_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "precious"
+    file.write_text("mine")
+    done = token("new", "billing", "--data", tmp_path, "--output", file)
+    assert done.returncode == 1
+    assert "not overwritten" in done.stderr
+    assert file.read_text() == "mine"
+    assert "There are no tokens" in token("list", "--data", tmp_path).stderr
+    taken = tmp_path / "taken"
+    assert token("new", "a", "--data", tmp_path).returncode == 0
+    assert token("new", "a", "--data", tmp_path, "--output", taken).returncode == 1
+    assert not taken.exists(), "nothing is left of a token that was not made"
+
+
+def test_a_token_that_a_shell_put_into_an_open_file_is_told_how_to_be_mended(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "open.token"
+    with file.open("w") as output:
+        file.chmod(0o644)
+        done = subprocess.run(
+            [MERQ, "token", "new", "a", "--data", tmp_path],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=PATIENCE_S,
+        )
+    assert "chmod 600" in done.stderr
+    assert "--output" in done.stderr
+    with pytest.raises(MessageQueueError, match=f"`chmod 600 {file}`"):
+        read_token_file(file)
 
 
 def test_a_revoked_token_is_gone(tmp_path: Path) -> None:

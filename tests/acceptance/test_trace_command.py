@@ -120,11 +120,11 @@ def test_a_transactional_queue_elsewhere_is_found_out(tmp_path: Path) -> None:
         (told,) = beta.told("queue", "show", "safe")["sequences"]
         assert (told["number"], told["address"]) == (1, alpha.address)
         assert "sends in order" in beta.merq("queue", "show", "safe")
-        beta.merq("queue", "reset", "safe", "--sender", str(UUID(int=7)), "--yes")
+        beta.merq("queue", "forget-senders", "safe", "--sender", str(UUID(int=7)), "--yes")
         assert beta.told("queue", "show", "safe")["sequences"] == [told], "of somebody else"
-        beta.merq("queue", "reset", "safe", status=1)
+        beta.merq("queue", "forget-senders", "safe", status=1)
         assert beta.told("queue", "show", "safe")["sequences"] == [told], "without --yes"
-        assert beta.told("queue", "reset", "safe", "--yes")["sequences"] == 1
+        assert beta.told("queue", "forget-senders", "safe", "--yes")["sequences"] == 1
         assert beta.told("queue", "show", "safe")["sequences"] == []
         wait_until(
             lambda: alpha.told("outgoing", "show", "safe")["transfer"]["unacknowledged"] == 0,

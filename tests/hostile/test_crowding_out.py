@@ -175,7 +175,7 @@ def test_the_log_says_of_a_clock_that_is_ahead_what_was_found_and_what_to_do() -
     told = told_of_drop(receiver)
     assert "24 hours ahead" in told["expected"]
     assert "2001-09-10 01:47:40" in told["reason"], "the time that its identifier says"
-    assert f"merq queue reset` with --sender {SENDER}" in told["reason"]
+    assert f"merq queue forget-senders` with --sender {SENDER}" in told["reason"]
 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.6", "E136")

@@ -30,7 +30,7 @@ CROWD = 200
 
 def limited(limit: int, folder: Path, *flags: str) -> list[str]:
     """The command of a service that may have so many open files."""
-    serve = [sys.executable, "-m", "merq", "serve", "--no-retry", "--data", str(folder), *flags]
+    serve = [sys.executable, "-m", "merq", "serve", "--data", str(folder), *flags]
     return ["/bin/sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *serve]
 
 

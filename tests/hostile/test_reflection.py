@@ -8,7 +8,7 @@ from hostile import stranger_packets as packets
 from kit.exchange import Manager, Town
 from kit.raw_sessions import RawSession
 from merq.engine import packet_names
-from merq.exchange import AcknowledgeTo, Peer
+from merq.exchange import AllowedAdminQueues, Peer
 from merq.model.message_class import MessageClass
 from unit.exchange.exchange_world import GUIDS, ONE, QUEUE, THREE, TWO, changed, manager
 from unit.exchange.letter_messages import OTHER
@@ -53,8 +53,8 @@ def test_a_thousand_addresses_that_a_stranger_names_are_not_called() -> None:
 
 
 def test_who_asks_is_told_through_its_session_whatever_the_setting() -> None:
-    for policy in AcknowledgeTo:
-        receiver = receiver_of(acknowledge_to=policy)
+    for policy in AllowedAdminQueues:
+        receiver = receiver_of(allowed_admin_queues=policy)
         session = stranger(receiver)
         session.messages()
         session.say(asking(1, rf"TCP:{STRANGER}\private$\told"))
@@ -64,7 +64,7 @@ def test_who_asks_is_told_through_its_session_whatever_the_setting() -> None:
 
 def test_with_any_the_victim_is_called_as_the_document_has_it() -> None:
     town = Town()
-    receiver = receiver_of(town, acknowledge_to=AcknowledgeTo.ANY)
+    receiver = receiver_of(town, allowed_admin_queues=AllowedAdminQueues.ANY)
     stranger(receiver).say(asking(1, rf"TCP:{VICTIM}\private$\told"))
     town.run()
     assert town.dialled == [VICTIM]
@@ -97,9 +97,9 @@ def test_known_ones_are_told_be_they_behind_a_router() -> None:
 
 
 def test_where_our_applications_send_may_be_told_but_not_with_peer_alone() -> None:
-    for policy, expected in ((AcknowledgeTo.KNOWN, 1), (AcknowledgeTo.PEER, 0)):
+    for policy, expected in ((AllowedAdminQueues.KNOWN, 1), (AllowedAdminQueues.PEER, 0)):
         town = Town()
-        receiver = receiver_of(town, acknowledge_to=policy)
+        receiver = receiver_of(town, allowed_admin_queues=policy)
         town.managers[ONE] = sender = manager(ONE)
         sender.create("told")
         receiver.send(rf"DIRECT=TCP:{ONE}\private$\other", b"a")
@@ -131,8 +131,8 @@ def test_an_acknowledgment_that_cannot_be_delivered_does_not_wait_for_ever() -> 
 
 def test_dials_do_not_use_up_the_room_for_those_who_connect() -> None:
     town = Town()
-    policy = AcknowledgeTo.ANY
-    receiver = receiver_of(town, acknowledge_to=policy, links_max=4, dialled_links_max=12)
+    policy = AllowedAdminQueues.ANY
+    receiver = receiver_of(town, allowed_admin_queues=policy, links_max=4, dialled_links_max=12)
     session = stranger(receiver)
     for number in range(10):
         session.say(asking(number + 1, rf"TCP:10.7.7.{number}\private$\told"))

@@ -133,7 +133,7 @@ def test_what_is_dropped_is_counted_and_told_but_not_line_by_line() -> None:
     assert [(each["peer"], each["sender"], each["count"]) for each in told] == [
         (THREE, GUIDS[ONE], 1)
     ]
-    assert "merq queue reset" in str(told[0]["reason"])
+    assert "merq queue forget-senders" in str(told[0]["reason"])
     (known,) = receiver.host.engine.state.sequences.all()
     assert known.dropped == 20
     town.wait(DROPPED_TOLD_S + 1, step=10.0)
@@ -362,7 +362,7 @@ def test_a_service_is_not_poisoned_over_a_socket(tmp_path: Path) -> None:
         assert [each.body for each in queue.peek_all()] == [b"a", b"b"]
         (told,) = queue.sequences()
         assert (told.sender, told.address, told.dropped) == (guid, "127.32.1.1", 1)
-        assert queue.reset_sequences(guid) == 1
+        assert queue.forget_senders(guid) == 1
         assert queue.sequences() == []
-        wait_until(lambda: "sequences were reset" in office.output, "the log tells of it")
+        wait_until(lambda: "senders were forgotten" in office.output, "the log tells of it")
     assert "transactional messages were dropped" in office.output

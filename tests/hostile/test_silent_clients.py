@@ -56,6 +56,7 @@ def service(tmp_path: Path) -> Iterator[ServiceProcess]:
         yield running
 
 
+@pytest.mark.limit("limits.idle_s", "limits.keepalive_s")
 @pytest.mark.parametrize(("how", "name"), [("hold", QUEUE), ("transaction", ORDERED)])
 def test_what_a_stopped_client_holds_goes_back(
     service: ServiceProcess, how: str, name: str

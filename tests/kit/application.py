@@ -39,7 +39,7 @@ from merq.protocol.application.reports import (
 )
 from merq.protocol.application.requests import Request
 from merq.protocol.application.rows import RowsReport
-from merq.protocol.application.sequence_requests import ResetSequences
+from merq.protocol.application.sequence_requests import ForgetSenders
 
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
@@ -112,7 +112,7 @@ ASKED_AS_JSON = (
     asked.PauseQueue,
     asked.Prepare,
     asked.Purge,
-    ResetSequences,
+    ForgetSenders,
     asked.ResumeQueue,
     asked.TakeOffline,
     asked.Acknowledge,

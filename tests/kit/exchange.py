@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -32,6 +33,7 @@ class Manager:
     Attributes:
         answers: What its engine answered, by request.
         told: What people would read.
+        told_facts: The same with what each is about.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Manager:
     def __post_init__(self) -> None:
         self.answers: dict[int, Result] = {}
         self.told: list[str] = []
+        self.told_facts: list[tuple[str, Mapping[str, object]]] = []
         self._requests = 0
         self.start(0.0)
 
@@ -191,7 +194,9 @@ class Town:
         for link in list(exchange.dirty):
             exchange.dirty.pop(link, None)
             busy |= self._write(manager, link)
-        manager.told += [text for text, _ in exchange.take_told()]
+        told = exchange.take_told()
+        manager.told += [text for text, _ in told]
+        manager.told_facts += told
         return busy
 
     def _dial(self, manager: Manager, link: Link) -> None:

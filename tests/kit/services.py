@@ -97,7 +97,7 @@ def serving(folder: Path, *options: str) -> Iterator[RunningService]:
     log = folder.with_name(f"{folder.name}.log")
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [*_MERQ, "serve", "--data", str(folder), "--name", NAME, "--no-retry", *options],
+            [*_MERQ, "serve", "--data", str(folder), "--name", NAME, *options],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,

@@ -75,7 +75,7 @@ class Station(ServiceProcess):
             "exchange.offline": "false",
             "log.repeats_max": LOG_REPEATS,
         }
-        flags = ("--address", self.address, "--name", self.name, "--no-retry")
+        flags = ("--address", self.address, "--name", self.name)
         super().__init__(data, *flags, settings=own | QUICK | dict(settings or {}))
 
     def direct(self, queue: str, address: str = "") -> str:

@@ -159,7 +159,7 @@ class WatchedManagers:
         """How an application names an administration queue: so that who has to tell it may.
 
         By default that is only who sent the message, and computers in the file of peers, by the
-        name or the address that they have there (`exchange.acknowledge_to`).
+        name or the address that they have there (`exchange.allowed_admin_queues`).
         """
         computer = self.ledger.machines[admin]
         address = computer.addresses[0]

@@ -93,6 +93,19 @@ def test_spark_may_say_how_much_a_batch_has_at_most(
     assert second == {title_of(queue): manager.bulk.span(queue).last}, "this is for Trigger.Once"
 
 
+@pytest.mark.limit("merq.spark.streaming.BATCH_MESSAGES_MAX")
+@pytest.mark.parametrize("how", [peeking, receiving])
+def test_a_batch_without_a_limit_of_its_own_has_no_more_than_any_may_have(
+    alpha: ServiceProcess, manager: Manager, how: How, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("merq.spark.streaming.BATCH_MESSAGES_MAX", 2)
+    queue = new_queue(manager)
+    queue.send_many(list("abc"))
+    query = Query(how(alpha, queue))
+    assert query.plan()
+    assert query.end[title_of(queue)] == manager.bulk.span(queue).first + 1
+
+
 @pytest.mark.parametrize("how", [peeking, receiving])
 def test_a_batch_has_no_more_bytes_than_it_may_but_always_a_message(
     alpha: ServiceProcess, manager: Manager, how: How

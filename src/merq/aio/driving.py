@@ -21,7 +21,9 @@ from merq.client.dialing import (
     FIRST_PAUSE_S,
     LAST_PAUSE_S,
     Dialing,
+    denied,
     not_available,
+    not_let_in,
     not_trusted,
     pause_after,
 )
@@ -392,10 +394,10 @@ class AsyncDriver:
                 link.abort()
                 self.lost(link)
         if self._session.refused is not None:
-            raise self._session.refused
+            raise denied(self._how, self._session.refused)
         if self._session.welcome is None:
             reason = self._session.broken or "the connection was closed before a welcome"
-            raise not_available(self._how, ConnectionError(reason))
+            raise not_let_in(self._how, ConnectionError(reason))
 
     # The end.
 

@@ -122,7 +122,7 @@ async def _serve(settings: ServiceSettings, archive: DemoLake | None) -> None:
     from merq.service.daemon import Service  # noqa: PLC0415
 
     service = Service(settings)
-    serving = asyncio.create_task(service.run(retry=False))
+    serving = asyncio.create_task(service.run())
     if archive is not None:
         serving.add_done_callback(lambda _: archive.abandon())
     starting = asyncio.create_task(service.wait_until_running())

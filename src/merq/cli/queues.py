@@ -296,24 +296,24 @@ def purge(name: str, connection: Connection, *, yes: bool, as_json: bool) -> Non
         click.echo(f"removed {count(gone, 'message')} from {path}")
 
 
-@queue.command(name="reset")
+@queue.command(name="forget-senders")
 @_QUEUE
-@click.option("--sender", type=click.UUID, help="Of this queue manager alone, by its GUID.")
+@click.option("--sender", type=click.UUID, help="This queue manager alone, by its GUID.")
 @YES
 @json_option("One JSON object.")
 @connection_options
-def reset(
+def forget_senders(
     name: str, sender: UUID | None, connection: Connection, *, yes: bool, as_json: bool
 ) -> None:
-    """Forgets how far transactional messages from other computers are.
+    """Forgets which transactional messages of other computers have come; removes no message.
 
     For a sender whose messages are dropped, as `merq queue show` and the log say: it was restored
     with an older clock, or somebody else has sent in its name. What it sends next is taken then,
     whichever sequence it is of. What has arrived and was not acknowledged may be taken twice.
 
     \b
-    merq queue reset orders --sender 5c9f1a2b-0000-4000-8000-000000000007
-    merq queue reset orders --yes
+    merq queue forget-senders orders --sender 5c9f1a2b-0000-4000-8000-000000000007
+    merq queue forget-senders orders --yes
     """
     with connected(connection) as manager:
         found = find_queue(manager, name)
@@ -321,10 +321,10 @@ def reset(
         known = [each for each in found.sequences() if sender in (None, each.sender)]
         what = count(len(known), "sequence")
         question = f"Forget {what} to {path}?"
-        confirm(question, len(known), yes=yes, otherwise="nothing was reset")
-        gone = found.reset_sequences(sender or NULL_GUID)
+        confirm(question, len(known), yes=yes, otherwise="nothing was forgotten")
+        gone = found.forget_senders(sender or NULL_GUID)
     if as_json:
-        click.echo(json.dumps({"reset": path, "sequences": gone}))
+        click.echo(json.dumps({"forgotten": path, "sequences": gone}))
     else:
         click.echo(f"forgot {count(gone, 'sequence')} to {path}")
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from merq.errors import MerqError
+
 if TYPE_CHECKING:
     from merq.service.logs import OpenLog
 
@@ -44,13 +46,17 @@ _FILE = click.Path(path_type=Path)
 @click.option("--insecure-tcp", is_flag=True, default=None, help="TCP without TLS; loopback only.")
 @click.option("--log-level", help="debug, info, warning or error.")
 @click.option("--log-format", help="text or json.")
-@click.option("--no-retry", is_flag=True, help="End if it cannot be started, do not try again.")
+@click.option(
+    "--retry-at-start",
+    is_flag=True,
+    default=None,
+    help="Try a start that fails again, after 2 min, then every 15; otherwise end with status 1.",
+)
 @click.option("--print-config", is_flag=True, help="Print all settings as they are, and end.")
 @click.option("--help-settings", is_flag=True, help="Print what every setting means, and end.")
 def serve(
     config: Path | None,
     *,
-    no_retry: bool,
     print_config: bool,
     help_settings: bool,
     **flags: object,
@@ -58,7 +64,8 @@ def serve(
     """Runs a queue manager that serves applications on this computer.
 
     Settings come from a TOML file, then MERQ_* variables, then flags; the later wins. It stops
-    cleanly on SIGTERM and Ctrl-C, and comes back with everything that it has acknowledged.
+    cleanly on SIGTERM and Ctrl-C, and comes back with everything that it has acknowledged. If it
+    cannot start it says why and ends with status 1.
 
     \b
     merq serve --data ./data                       applications connect to ./data/merq.sock
@@ -69,7 +76,7 @@ def serve(
     # What only this command needs takes a while to import.
     from merq.allocating import keep_freed_memory  # noqa: PLC0415
     from merq.service.daemon import Service  # noqa: PLC0415
-    from merq.service.logs import open_log  # noqa: PLC0415
+    from merq.service.logs import Log, open_log  # noqa: PLC0415
     from merq.service.settings import as_toml, describe, load_settings  # noqa: PLC0415
 
     if help_settings:
@@ -87,7 +94,13 @@ def serve(
     async def run(log: OpenLog) -> None:
         counting = asyncio.create_task(_tell_counts(log))
         try:
-            await Service(settings).run(retry=not no_retry)
+            await Service(settings).run()
+        except (MerqError, OSError) as wrong:
+            # What people read on standard error is told by whoever catches it; a log apart, or one
+            # that programs read, has it as an event.
+            if settings.log.file is not None or settings.log.format == "json":
+                Log().error("initialisation failed", error=wrong)
+            raise
         finally:
             counting.cancel()
 

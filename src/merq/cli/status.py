@@ -47,7 +47,10 @@ def status(connection: Connection, *, as_json: bool) -> None:
 
 def object_of(found: Status) -> dict[str, object]:
     """For programs; times are seconds since 1970."""
-    return asdict(found) | {"guid": str(found.guid)}
+    told = asdict(found) | {"guid": str(found.guid)}
+    # To people a throttled one is a peer (`throttled_peers`); this is about all messages.
+    told["refuses_messages"] = told.pop("throttled")
+    return told
 
 
 def facts_of(found: Status) -> list[tuple[str, str]]:
@@ -61,7 +64,7 @@ def facts_of(found: Status) -> list[tuple[str, str]]:
         ("messages", f"{found.messages:,}, {size(found.message_bytes)}"),
         ("quota", _quota(found)),
         ("of other computers", _network(found)),
-        ("throttled", ", ".join(found.throttled_peers)),
+        ("throttled peers", _throttled(found.throttled_peers)),
         ("in memory only", f"{size(found.express_bytes)} of express messages"),
         ("on disk", f"{size(found.log_bytes)}, {size(found.free_disk_bytes)} free"),
         ("clients", f"{count(found.connections, 'connection')}, {count(found.readers, 'reader')}"),
@@ -86,6 +89,12 @@ def _network(found: Status) -> str:
     return f"{taken}, of {size(found.network_quota_bytes)} at most"
 
 
+def _throttled(peers: tuple[str, ...]) -> str:
+    if not peers:
+        return ""
+    return f"{', '.join(peers)}: nothing is read from there until there is room for it"
+
+
 def _set_aside(messages: int) -> str:
     if not messages:
         return ""
@@ -99,5 +108,5 @@ def _health(found: Status) -> str:
         if is_low
     ]
     if found.throttled:
-        return f"throttled: {' and '.join(low) or 'disk or memory'} low, no message is taken"
+        return f"short of {' and '.join(low) or 'disk or memory'}: no message is taken"
     return "running" if found.online else "running, and offline until `merq online`"

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
 import click
 from rich.table import Table
 from rich.text import Text
 
 from merq.cli.terminal import terminal
+from merq.client.secrets import OPEN_BITS
+from merq.errors import TokenError
 from merq.service.kinds import TIME_UNITS, Seconds, WrongValue
 from merq.service.tokens import Token, load_tokens, new_token, revoke_token
 
@@ -65,7 +70,7 @@ def token() -> None:
     """Tokens: who may connect to the service over TCP.
 
     \b
-    merq token new billing --expires 90d    prints the token, this once
+    merq token new billing --expires 90d --output billing.token
     merq token list
     merq token revoke billing               effective at once, no restart needed
     """
@@ -80,37 +85,95 @@ def token() -> None:
     callback=_expiry,
     help="After this time it lets nobody in: 90d, 12h.  [default: never]",
 )
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write it to FILE, which is made and which nobody else can read (mode 0600).",
+)
 @_where
 def new(
     name: str,
     *,
     expires_in: timedelta | None,
+    output: Path | None,
     data: Path | None,
     config: Path | None,
     as_json: bool,
 ) -> None:
-    """Makes a token called NAME and prints it, this once: only its SHA-256 is kept.
+    """Makes a token called NAME and tells it this once: only its SHA-256 is kept.
 
-    A running service knows it at once. The token goes to standard output alone, so that it can go
-    straight into a file.
+    A running service knows it at once. With --output the token is in a file that clients take
+    (--token-file, MERQ_TOKEN_FILE); otherwise it is printed. A file that is there is not
+    overwritten.
 
     \b
-    merq token new billing
-    merq token new billing --expires 90d --data ./data > billing.token
+    merq token new billing --expires 90d --data ./data --output billing.token
+    MERQ_TOKEN_FILE=billing.token merq status --url tls://queues.example:1888
     """
     now = datetime.now(UTC)
     expires = None if expires_in is None else now + expires_in
-    text, made = new_token(_folder(data, config), name, now=now, expires=expires)
+    folder = _folder(data, config)
+    if output is None:
+        text, made = new_token(folder, name, now=now, expires=expires)
+    else:
+        with _new_file(output) as file:
+            text, made = new_token(folder, name, now=now, expires=expires)
+            file.write(f"{text}\n")
     if as_json:
-        click.echo(json.dumps({**_as_json(made, now), "token": text}))
+        where = {"token": text} if output is None else {"file": str(output)}
+        click.echo(json.dumps({**_as_json(made, now), **where}))
+        return
+    ends = "does not expire" if made.expires is None else f"expires at {_date(made.expires)}"
+    if output is not None:
+        click.echo(f"wrote {output}")
+        click.echo(f"Token {name} {ends}. Clients take it from MERQ_TOKEN_FILE.", err=True)
         return
     click.echo(text)
-    ends = "does not expire" if made.expires is None else f"expires at {_date(made.expires)}"
     click.echo(
         f"This is the only time that token {name} is shown. It {ends}. "
         "Clients take it from MERQ_TOKEN.",
         err=True,
     )
+    if _is_readable_by_others(sys.stdout):
+        click.echo(
+            "The file that it went to can be read by others, and clients refuse such a file: "
+            "`chmod 600` it, or use --output next time.",
+            err=True,
+        )
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[TextIO]:
+    """A file for its owner alone; it is gone again if the block fails.
+
+    Raises:
+        TokenError: There is one already, or none can be made.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError as wrong:
+        raise TokenError(
+            f"{path} is there already, and is not overwritten; no token was made. Remove it or "
+            "name another file"
+        ) from wrong
+    except OSError as wrong:
+        raise TokenError(f"{path} cannot be made: {wrong.strerror}; no token was made") from wrong
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _is_readable_by_others(stream: TextIO) -> bool:
+    """Whether a stream goes to a file that others than its owner can read."""
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):  # no file of the system's
+        return False
+    return stat.S_ISREG(found.st_mode) and bool(found.st_mode & OPEN_BITS)
 
 
 @token.command("list")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -35,6 +36,25 @@ KEEPALIVE_S: Final = 30
 
 PATH_BYTES_MAX: Final = 107
 """The longest path that the file of a socket can have."""
+
+
+_UNKNOWN_AUTHORITY: Final = (
+    "name the file with the certificate of its authority: MERQ_CA, --ca or ca="
+)
+_CERTIFICATE_ADVICE: Final = {
+    10: "it needs a new certificate, or the clock here is wrong",
+    18: _UNKNOWN_AUTHORITY,
+    19: _UNKNOWN_AUTHORITY,
+    20: _UNKNOWN_AUTHORITY,
+    21: _UNKNOWN_AUTHORITY,
+    62: "connect by a name that its certificate has (subjectAltName)",
+    64: "connect by an address that its certificate has (subjectAltName)",
+}
+"""What to do about a certificate, by OpenSSL's X509_V_ERR_* codes."""
+
+_NO_TLS: Final = "if no TLS is spoken there, is it the right port, or should it be tcp://?"
+_TLS_ADVICE: Final = {"WRONG_VERSION_NUMBER": _NO_TLS, "RECORD_LAYER_FAILURE": _NO_TLS}
+"""What to do about a handshake, by OpenSSL's reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +143,12 @@ def pause_after(breaks: int) -> float:
 
 def not_trusted(address: Address, wrong: ssl.SSLError) -> MessageQueueError:
     """What a failed TLS handshake means to a client."""
+    advice = _TLS_ADVICE.get(wrong.reason or "", "")
+    if isinstance(wrong, ssl.SSLCertVerificationError):
+        advice = _CERTIFICATE_ADVICE.get(wrong.verify_code, "")
     return MessageQueueError(
-        HResult.MQ_ERROR_ACCESS_DENIED, f"no trusted connection to {address}: {wrong}"
+        HResult.MQ_ERROR_ACCESS_DENIED,
+        f"no trusted connection to {address}: {wrong}" + (f"; {advice}" if advice else ""),
     )
 
 
@@ -133,8 +157,15 @@ def not_let_in(how: Dialing, wrong: OSError) -> MessageQueueError:
 
     In TLS 1.3 a server looks at the client's certificate after the client is done with its part.
     """
-    if how.context is None:
+    if how.address.path:
         return not_available(how, wrong)
+    if how.context is None:
+        return MessageQueueError(
+            HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE,
+            f"{how.address} ended the connection before it said who it is ({wrong}): if TLS is "
+            f"served there, connect with tls://; if not, is it the port for applications "
+            "(tcp.port) of `merq serve`?",
+        )
     return MessageQueueError(
         HResult.MQ_ERROR_ACCESS_DENIED,
         f"{how.address} ended the TLS connection before it said who it is ({wrong}): it may want "
@@ -142,12 +173,47 @@ def not_let_in(how: Dialing, wrong: OSError) -> MessageQueueError:
     )
 
 
+def denied(how: Dialing, wrong: MessageQueueError) -> MessageQueueError:
+    """What it means that the queue manager refuses this client, which it does not explain."""
+    if how.address.path:
+        return wrong
+    return MessageQueueError(
+        wrong.code,
+        f"{wrong.text}. Over TCP it takes tokens that it knows (`merq token list` there), neither "
+        "revoked nor expired: name the file with one by MERQ_TOKEN_FILE, --token-file or "
+        "token_file=",
+    )
+
+
 def not_available(how: Dialing, wrong: BaseException) -> MessageQueueError:
     """What it means that nobody answers."""
+    if how.address.path and isinstance(wrong, PermissionError):
+        return MessageQueueError(
+            HResult.MQ_ERROR_ACCESS_DENIED,
+            f"{how.address} is closed to user {os.geteuid()} ({wrong.strerror}"
+            f"{_owner_of(how.address.path)}): run this as the user who runs `merq serve`, or let "
+            'a group in there: socket.mode = "0660", and a socket.path in a folder of that group',
+        )
+    is_cut_off = isinstance(wrong, ConnectionError) and not isinstance(
+        wrong, ConnectionRefusedError
+    )
+    advice = "is `merq serve` running?"
+    if how.context is not None and is_cut_off:
+        advice = _NO_TLS
     return MessageQueueError(
         HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE,
-        f"no queue manager answers at {how.address} ({wrong}): is `merq serve` running?",
+        f"no queue manager answers at {how.address} ({wrong}): {advice}",
     )
+
+
+def _owner_of(path: str) -> str:
+    """Whose a socket is and who may use it, as far as that can be seen."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return ""
+    mode = stat.S_IMODE(found.st_mode)
+    return f"; it is user {found.st_uid}'s, of group {found.st_gid}, with the mode {mode:04o}"
 
 
 def _dial_local(path: str) -> socket.socket:

@@ -34,7 +34,7 @@ from merq.protocol.application.requests import (
     Purge,
     ResumeQueue,
 )
-from merq.protocol.application.sequence_requests import ResetSequences
+from merq.protocol.application.sequence_requests import ForgetSenders
 from merq.wire.build import Destination
 
 
@@ -114,7 +114,7 @@ class Queue:
         """
         return asking.sequences_of(self._driver.ask(ListSequences(self._number)))
 
-    def reset_sequences(self, sender: UUID = NULL_GUID) -> int:
+    def forget_senders(self, sender: UUID = NULL_GUID) -> int:
         """Forgets how far transactional messages from elsewhere are; tells of how many sequences.
 
         For a sender that was restored with an older clock, or in whose name somebody else has sent:
@@ -124,7 +124,7 @@ class Queue:
         Args:
             sender: The queue manager that sends; all of them by default.
         """
-        return number_of(self._driver.ask(ResetSequences(self._number, sender)))
+        return number_of(self._driver.ask(ForgetSenders(self._number, sender)))
 
     def change(self, **properties: Any) -> None:
         """Gives the queue other properties; whether it is transactional stays.

@@ -23,6 +23,7 @@ from merq.client.dialing import (
     FIRST_PAUSE_S,
     LAST_PAUSE_S,
     Dialing,
+    denied,
     dial,
     not_available,
     not_let_in,
@@ -430,7 +431,9 @@ class RemoteDriver:
         connection.set_timeout(None)
         if session.welcome is None:
             session.disconnected()
-            raise session.refused or ConnectionError(session.broken)
+            if session.refused is not None:
+                raise denied(self._how, session.refused)
+            raise ConnectionError(session.broken)
 
 
 def _holds(request: Request) -> bool:

@@ -231,7 +231,10 @@ def _read(path: Path, what: str) -> str:
         with path.open("rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
     except OSError as wrong:
-        raise CertificateError(f"{what} {path} cannot be read: {wrong.strerror}") from wrong
+        raise CertificateError(
+            f"{what} {path} cannot be read: {wrong.strerror}; a PEM file that this user may read "
+            "belongs there"
+        ) from wrong
     if len(data) > FILE_BYTES_MAX:
         raise CertificateError(f"{what} {path} has more than {FILE_BYTES_MAX} bytes")
     return data.decode("latin-1")

@@ -23,6 +23,7 @@ from merq.engine import (
     records,
     tracing,
 )
+from merq.engine.arrival_outcomes import Arrived, Rejected
 from merq.engine.arrival_room import NO_SHORTAGE, ArrivalRoom, Shortage
 from merq.engine.changes import Answer, ArriveStep, Change
 from merq.engine.courses import Course, is_plain
@@ -89,30 +90,6 @@ class Arrival(NamedTuple):
     remote: bytes
 
 
-class Arrived(NamedTuple):
-    """What became of messages that came together.
-
-    Attributes:
-        taken: How many were looked at; those behind were not, because there is no room.
-        sequences: Whose senders are to be told how far they are.
-        ordered: Queues for which an OrderAck came.
-        shortage: Why not all were looked at.
-        dropped: Messages of which their senders are told nothing, because they are of no sequence
-            that can be the next.
-    """
-
-    taken: int
-    sequences: list[Incoming]
-    ordered: list[Queue]
-    shortage: Shortage
-    dropped: list[Dropped]
-
-    @property
-    def refusal(self) -> str:
-        """Why the session of the first that was not looked at is to be closed; empty if none is."""
-        return self.shortage.refusal
-
-
 class _Verdict(NamedTuple):
     """What becomes of a message.
 
@@ -148,6 +125,7 @@ class Arrivals:
         self._filler = Filler(state, Change())
         self._course: Course | None = None
         self._dropped: list[Dropped] = []
+        self._rejected: list[Rejected] = []
         self._up_since = 0
         self.resets: deque[tuple[str, int]] = deque(maxlen=RESETS_TOLD_MAX)
         self.forwards = False
@@ -164,7 +142,7 @@ class Arrivals:
         count = 0
         shortage = NO_SHORTAGE
         self._course = None
-        self._dropped = []
+        self._dropped, self._rejected = [], []
         self._state.sequences.ended_before = step.ended
         for arrival in arrivals:
             course = self._course_under_way()
@@ -191,7 +169,7 @@ class Arrivals:
         self._finish(change, step)
         change.answers.append(Answer(request, count))
         self._state.submit(change)
-        return Arrived(count, list(touched), ordered, shortage, self._dropped)
+        return Arrived(count, list(touched), ordered, shortage, self._dropped, self._rejected)
 
     def _try(
         self, change: Change, arrival: Arrival, decide: Callable[[Arrival], _Verdict]
@@ -517,6 +495,7 @@ class Arrivals:
     def _reject(self, change: Change, view: MessageView, reason: int, origin: Origin) -> None:
         """A message is not taken; its sender is told as far as it wanted."""
         state = self._state
+        self._rejected.append(Rejected(view, origin.address, reason))
         if view.acknowledgments & notices.NEGATIVE_ARRIVAL:
             notices.acknowledge(state, change, view, reason, origin.address)
         order_acks.finally_told(state, change, view, reason, is_rejected=True, origin=origin)

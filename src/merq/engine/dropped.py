@@ -60,7 +60,7 @@ class Dropped(NamedTuple):
     def advice(self) -> str:
         """Why it was dropped, and what somebody can do who knows the sender."""
         sender = UUID(bytes_le=self.key.source)
-        reset = f"`merq queue reset` with --sender {sender}"
+        reset = f"`merq queue forget-senders` with --sender {sender}"
         match self.reason:
             case DropReason.OLDER | DropReason.BELOW_OTHERS:
                 return (

@@ -23,7 +23,7 @@ disk that has less, the reserve says when it is full."""
 DISK_PARTS: Final = 2
 """The quota that is derived from a disk is so many times smaller."""
 
-NETWORK_SHARE_PERCENT: Final = 50
+NETWORK_QUOTA_PERCENT: Final = 50
 """What other queue managers may take of the quota and of the memory for express messages."""
 
 WHOLE_PERCENT: Final = 100
@@ -47,7 +47,7 @@ class Limits:
             before a fifth of it is free again.
         disk_reserve_bytes: With less free room than this on the disk no message is taken before
             there is twice as much.
-        network_share_percent: So much of `machine_quota` and of `memory_bytes` is for messages of
+        network_quota_percent: So much of `machine_quota` and of `memory_bytes` is for messages of
             other queue managers at most; 100 makes no difference between them and applications.
         lease_s: How long after it was heard of last nobody else may speak for a group of consumers.
         stage_keep_s: How long what was written into a stage waits to be published.
@@ -56,7 +56,7 @@ class Limits:
     machine_quota: int | None = None
     memory_bytes: int = 1 << 30
     disk_reserve_bytes: int = 64 << 20
-    network_share_percent: int = NETWORK_SHARE_PERCENT
+    network_quota_percent: int = NETWORK_QUOTA_PERCENT
     lease_s: int = LEASE_S
     stage_keep_s: int = STAGE_KEEP_S
 
@@ -65,7 +65,7 @@ class Limits:
             ("machine_quota", UNLIMITED),
             ("memory_bytes", LIMIT_MAX),
             ("disk_reserve_bytes", LIMIT_MAX),
-            ("network_share_percent", WHOLE_PERCENT),
+            ("network_quota_percent", WHOLE_PERCENT),
             ("lease_s", LIMIT_MAX),
             ("stage_keep_s", LIMIT_MAX),
         ):
@@ -95,17 +95,17 @@ class Limits:
     @property
     def is_shared(self) -> bool:
         """Whether other queue managers have less than applications."""
-        return self.network_share_percent != WHOLE_PERCENT
+        return self.network_quota_percent != WHOLE_PERCENT
 
     @property
     def network_quota_bytes(self) -> int:
         """What messages of other queue managers may take of the quota."""
-        return self.quota_bytes * self.network_share_percent // WHOLE_PERCENT
+        return self.quota_bytes * self.network_quota_percent // WHOLE_PERCENT
 
     @property
     def network_memory_bytes(self) -> int:
         """What their express messages may take in memory."""
-        return self.memory_bytes * self.network_share_percent // WHOLE_PERCENT
+        return self.memory_bytes * self.network_quota_percent // WHOLE_PERCENT
 
     @property
     def network_reserve_bytes(self) -> int:

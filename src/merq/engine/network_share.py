@@ -1,7 +1,7 @@
 """What messages of other queue managers take here, and from which addresses they came.
 
 Applications of this computer and other queue managers share a quota and the memory for express
-messages. The network has a part of both (`Limits.network_share_percent`), so that applications can
+messages. The network has a part of both (`Limits.network_quota_percent`), so that applications can
 still send when strangers have filled theirs. Of that part an address may take as much as it leaves
 for others: one alone gets a half, a second one half of the rest. So who fills is slowed, and who
 comes later still finds room.

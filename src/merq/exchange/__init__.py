@@ -3,6 +3,6 @@
 from merq.exchange.exchange import Exchange
 from merq.exchange.links import Link
 from merq.exchange.routes import Peer, Peers
-from merq.exchange.settings import AcknowledgeTo, ExchangeSettings, TlsMode
+from merq.exchange.settings import AllowedAdminQueues, ExchangeSettings, TlsMode
 
-__all__ = ["AcknowledgeTo", "Exchange", "ExchangeSettings", "Link", "Peer", "Peers", "TlsMode"]
+__all__ = ["AllowedAdminQueues", "Exchange", "ExchangeSettings", "Link", "Peer", "Peers", "TlsMode"]

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from merq.engine import outgoing, packet_names
 from merq.exchange.routes import is_address, is_ours, plain_host
-from merq.exchange.settings import AcknowledgeTo
+from merq.exchange.settings import AllowedAdminQueues
 from merq.exchange.switchboard import Switchboard
 from merq.model.names import DirectName, FormatName, PrivateName, PublicName
 from merq.model.network_table import NetworkTable
@@ -38,7 +38,7 @@ class Acquaintances:
     def __init__(self, board: Switchboard) -> None:
         self._board = board
         self._state = board.host.engine.state
-        self._policy = board.settings.acknowledge_to
+        self._policy = board.settings.allowed_admin_queues
         self._application_hosts: OrderedDict[str, None] = OrderedDict()
         self._session_addresses: NetworkTable[str] = NetworkTable()
         self.refused = 0
@@ -60,8 +60,8 @@ class Acquaintances:
 
     def knows_host(self, host: str) -> bool:
         """Whether settings, a session or an application of ours have to do with a host."""
-        if self._policy is not AcknowledgeTo.KNOWN:
-            return self._policy is AcknowledgeTo.ANY
+        if self._policy is not AllowedAdminQueues.KNOWN:
+            return self._policy is AllowedAdminQueues.ANY
         host = plain_host(host)
         if host in self._application_hosts or self._board.peers.has_host(host):
             return True
@@ -69,11 +69,11 @@ class Acquaintances:
 
     def knows(self, name: FormatName) -> bool:
         """Whether somebody else's message may have us send something to a name, and make a way."""
-        if self._policy is AcknowledgeTo.ANY or outgoing.local_queue(self._state, name)[1]:
+        if self._policy is AllowedAdminQueues.ANY or outgoing.local_queue(self._state, name)[1]:
             return True
         if isinstance(name, DirectName):
             return is_ours(name) and self.knows_host(name.host)
-        if self._policy is AcknowledgeTo.PEER:
+        if self._policy is AllowedAdminQueues.PEER:
             return False
         if isinstance(name, PrivateName):
             return self._board.peers.find(name.computer) is not None

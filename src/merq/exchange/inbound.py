@@ -8,8 +8,9 @@ from itertools import chain
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from merq.engine.arrival_outcomes import Arrived, Rejected
 from merq.engine.arrival_room import Shortage
-from merq.engine.arriving import Arrival, Arrived
+from merq.engine.arriving import Arrival
 from merq.engine.changes import Answer, Change
 from merq.engine.dropped import Dropped
 from merq.engine.incoming import FOLLOWED, Incoming
@@ -17,11 +18,20 @@ from merq.engine.order_acks import FOLLOWED_MAX, follow, order_told
 from merq.errors import MessageQueueError
 from merq.exchange.acquaintances import Acquaintances
 from merq.exchange.deadlines import Deadlines
+from merq.exchange.events import (
+    MESSAGES_DROPPED,
+    MESSAGES_REJECTED,
+    OWN_IDENTIFIER,
+    PEER_THROTTLED,
+)
 from merq.exchange.fair_ring import FairRing
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
+from merq.exchange.repeats import Repeats
 from merq.exchange.routes import NULL_GUID
 from merq.exchange.switchboard import Switchboard
+from merq.model.message_class import MessageClass
+from merq.model.peer_networks import peer_network
 from merq.wire.view import MessageView
 
 ADMIN_QUEUE: Final = 7 << 13
@@ -103,6 +113,9 @@ class Inbound:
         self._dropped = 0
         self._tell_dropped_at = 0.0
         self._throttled: dict[str, Shortage] = {}
+        self._throttled_told: set[str] = set()
+        self._throttles = Repeats()
+        self._rejections = Repeats()
 
     @property
     def is_full(self) -> bool:
@@ -174,9 +187,9 @@ class Inbound:
         resets = self._engine.arrivals.resets
         while resets:
             queue, count = resets.popleft()
-            self._board.tell("sequences were reset", queue=queue, count=count)
+            self._board.tell("senders were forgotten", queue=queue, count=count)
         if self._throttled or self._waiting:
-            self._relieve()
+            self._relieve(now)
         if self._is_telling:
             self._tell_senders(now)
         while self._has_arrivals:
@@ -198,10 +211,12 @@ class Inbound:
         self._sequences = arrived.sequences
         if arrived.dropped:
             self._tell_dropped(arrived.dropped, now)
+        if arrived.rejected:
+            self._tell_rejected(arrived.rejected, now)
         for queue in arrived.ordered:
             self._outbound.ordered(queue, now)
         if arrived.refusal:
-            self._refuse(batches, arrived)
+            self._refuse(batches, arrived, now)
 
     def _next_arrivals(self, batches: list[_Batch]) -> Iterator[Arrival]:
         """Messages for one change, until there are many or the time of a turn is over.
@@ -260,7 +275,8 @@ class Inbound:
                 peer=link.address,
                 count=refused,
                 reason="the messages want them sent to an address that is neither their sender's "
-                "nor known; exchange.acknowledge_to, or an entry in the file of peers, allows it",
+                "nor known; exchange.allowed_admin_queues, or an entry in the file of peers, "
+                "allows it",
             )
         return granted
 
@@ -287,7 +303,7 @@ class Inbound:
             return
         last = dropped[-1]
         self._board.tell(
-            "transactional messages were dropped",
+            MESSAGES_DROPPED,
             peer=last.address,
             sender=UUID(bytes_le=last.key.source),
             name=last.key.name.partition(":")[2],
@@ -299,18 +315,41 @@ class Inbound:
         self._dropped = 0
         self._tell_dropped_at = now + DROPPED_TOLD_S
 
+    def _tell_rejected(self, rejected: list[Rejected], now: float) -> None:
+        """[MS-MQQB] 3.1.5.8.2: the last of each network, and how many there were.
+
+        The sender has them no more unless they are transactional, and its application knows of it
+        only if it asked for acknowledgments.
+        """
+        counts: dict[str, list[Rejected]] = {}
+        for each in rejected:
+            counts.setdefault(peer_network(each.address), []).append(each)
+        for network, each_of in counts.items():
+            if count := self._rejections.count(network, len(each_of), now):
+                last = each_of[-1]
+                known = MessageClass.of(last.reason)
+                self._board.tell(
+                    MESSAGES_REJECTED,
+                    peer=last.address,
+                    queue=last.destination,
+                    count=count,
+                    reason=f"{last.reason:#x}"
+                    if known is None
+                    else f"{known.name}: {known.meaning}",
+                )
+
     def _tell_impostors(self, batches: list[_Batch], count: int) -> None:
         """Messages that say they were sent here, and come from elsewhere, are not taken."""
         if count:
             self._board.tell(
-                "messages under our own identifier were dropped",
+                OWN_IDENTIFIER,
                 peer=", ".join(dict.fromkeys(each.link.address for each in batches)),
                 count=count,
                 reason="they name this queue manager as their sender: either routes lead in a "
                 "circle, or a copy of its data folder runs elsewhere, or somebody lies",
             )
 
-    def _refuse(self, batches: list[_Batch], arrived: Arrived) -> None:
+    def _refuse(self, batches: list[_Batch], arrived: Arrived, now: float) -> None:
         """[MS-MQQB] 3.1.5.8.8: whose message finds no room has its session closed.
 
         What others sent behind it was not looked at, and waits for its turn. The messages of the
@@ -336,23 +375,42 @@ class Inbound:
         refused.drops_arrivals = True
         self._board.close(refused, f"its messages cannot be taken: {arrived.refusal}")
         if arrived.shortage.needed:
-            self._throttle(refused.address, arrived.shortage)
+            self._throttle(refused.address, arrived.shortage, now)
 
-    def _throttle(self, address: str, shortage: Shortage) -> None:
+    def _throttle(self, address: str, shortage: Shortage, now: float) -> None:
         """No messages are taken from an address until there is room for what it sent."""
         if address not in self._throttled:
-            self._board.tell("a peer is throttled", peer=address, reason=shortage.refusal)
-        if len(self._throttled) >= THROTTLED_MAX:
-            self._throttled.pop(next(iter(self._throttled)))
+            self._tell_throttled(address, 1, shortage, now)
+            if len(self._throttled) >= THROTTLED_MAX:
+                first = next(iter(self._throttled))
+                del self._throttled[first]
+                self._throttled_told.discard(first)
         self._throttled[address] = shortage
 
-    def _relieve(self) -> None:
+    def _tell_throttled(self, address: str, count: int, shortage: Shortage, now: float) -> None:
+        """People are told that an address is throttled, unless they were a moment ago."""
+        if count := self._throttles.count(address, count, now):
+            self._throttled_told.add(address)
+            self._board.tell(
+                PEER_THROTTLED,
+                peer=address,
+                times=count,
+                reason=f"{shortage.refusal}. Nothing is lost: what was not taken stays with it. "
+                "Receive what waits here, or raise engine.machine_quota_kb, engine.memory_bytes "
+                "or engine.network_quota_percent",
+            )
+
+    def _relieve(self, now: float) -> None:
         """Addresses for which there is room again are read."""
         room = self._engine.arrivals.room
         for address, shortage in list(self._throttled.items()):
             if room.is_relieved(address, shortage):
                 del self._throttled[address]
-                self._board.tell("a peer is throttled no longer", peer=address)
+                if address in self._throttled_told:
+                    self._throttled_told.discard(address)
+                    self._board.tell("a peer is throttled no longer", peer=address)
+            elif address not in self._throttled_told:
+                self._tell_throttled(address, 0, shortage, now)
         for link in list(self._waiting):
             if link.is_lost or link.drops_arrivals:
                 del self._waiting[link]  # it comes again

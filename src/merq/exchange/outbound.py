@@ -193,7 +193,7 @@ class Outbound:
                 self._reach(line, hops, now)
                 continue
             if addresses:
-                text = "acknowledgments are not sent there, by exchange.acknowledge_to"
+                text = "acknowledgments are not sent there, by exchange.allowed_admin_queues"
                 self._acquaintances.refused += 1
             line.awaits_asker = True
             self._index.await_session(line, line.asker or NULL_GUID)
@@ -311,7 +311,7 @@ class Outbound:
         if self._board.is_at(link.address):
             text += (
                 ". Somebody has connected from there, and nobody knows whether it is the one that "
-                "is meant: accepts_inbound in the file of peers lets messages go to it"
+                "is meant: trust_inbound in the file of peers lets messages go to it"
             )
         for queue in list(link.queues):
             line = self.line(queue)

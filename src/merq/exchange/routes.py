@@ -44,8 +44,9 @@ class Peer:
         base_priorities: [MS-MQMQ] 2.3.1.6: what its public queues add to their messages' priorities
             on the way to it, if not 0.
         tls: Whether it is spoken to inside of TLS; None if nothing is said about that.
-        accepts_inbound: Messages for it may go through a connection that it has made, though nobody
-            can connect to it and see that it is there: it is behind NAT or a firewall, say.
+        trust_inbound: A connection that comes in and says this identifier is trusted to be this
+            peer, so that messages for it go through it: nobody can connect to it, because it is
+            behind NAT or a firewall, say.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Peer:
     public_queues: tuple[UUID, ...] = ()
     base_priorities: Mapping[UUID, int] = field(default_factory=dict)
     tls: TlsMode | None = None
-    accepts_inbound: bool = False
+    trust_inbound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,11 @@ class Peers:
             self.base_priorities.update(peer.base_priorities)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the settings name nobody."""
+        return not self._by_name
+
+    @property
     def places(self) -> dict[UUID, UUID]:
         """Which queue manager has which public queue."""
         return dict(self._places)
@@ -131,10 +137,10 @@ class Peers:
         """Whether the settings have a queue manager of this name or at this address."""
         return plain_host(host) in self._owners
 
-    def accepts_inbound(self, guid: UUID, address: str) -> bool:
+    def trusts_inbound(self, guid: UUID, address: str) -> bool:
         """Whether the settings let messages for who says this go through its own connections."""
         peer = self._by_guid.get(guid)
-        if peer is None or not peer.accepts_inbound:
+        if peer is None or not peer.trust_inbound:
             return False
         return not is_address(peer.host) or plain_host(peer.host) == address
 

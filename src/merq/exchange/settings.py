@@ -8,7 +8,7 @@ from enum import Enum
 from merq.protocol.binary.settings import SessionSettings
 
 
-class AcknowledgeTo(Enum):
+class AllowedAdminQueues(Enum):
     """Where administration queues may be that other queue managers' messages name.
 
     Whoever sends here can name any address, and would have this queue manager call it.
@@ -68,9 +68,9 @@ class ExchangeSettings:
         links_per_peer_max: Those of one address.
         dialled_links_max: Connections at the same time that this side has made or is making.
         dials_max: Those of them that are being made.
-        confirmation_s: How long after this side has connected to a queue manager messages for it
+        trust_inbound_s: How long after this side has connected to a queue manager messages for it
             may also go through a connection that comes from there.
-        acknowledge_to: Where administration queues may be that others' messages name.
+        allowed_admin_queues: Where administration queues may be that others' messages name.
         acknowledgment_lifetime_s: How long administration acknowledgments wait to be sent.
         tls: Whether others are spoken to inside of TLS, where the file of peers does not say.
         is_tls_set_up: This side has a certificate and knows an authority.
@@ -99,8 +99,8 @@ class ExchangeSettings:
     held_bytes_max: int = 256 << 20
     dialled_links_max: int = 4096
     dials_max: int = 256
-    confirmation_s: float = 0.0
-    acknowledge_to: AcknowledgeTo = AcknowledgeTo.KNOWN
+    trust_inbound_s: float = 0.0
+    allowed_admin_queues: AllowedAdminQueues = AllowedAdminQueues.KNOWN
     acknowledgment_lifetime_s: int = 3 * 86_400
     tls: TlsMode = TlsMode.AUTO
     is_tls_set_up: bool = False

@@ -10,6 +10,7 @@ from merq.engine.queue import Queue
 from merq.exchange.confirmations import Confirmations
 from merq.exchange.deadlines import Deadlines
 from merq.exchange.dials import DialKind, Dials
+from merq.exchange.events import CLAIMED_TWICE
 from merq.exchange.held_bytes import HeldBytes
 from merq.exchange.links import Link
 from merq.exchange.routes import NULL_GUID, Peers
@@ -61,7 +62,7 @@ class Switchboard:
         self._claims: dict[UUID, Link] = {}
         self.dirty: dict[Link, None] = {}
         self.dials = Dials(settings.dials_max)
-        self.confirmations = Confirmations(settings.confirmation_s)
+        self.confirmations = Confirmations(settings.trust_inbound_s)
         self.tls = TlsPolicy(peers, settings, self._tell_forgotten)
         self.told: list[tuple[str, dict[str, Fact]]] = []
         self.held = HeldBytes(settings.held_bytes_max)
@@ -95,7 +96,7 @@ class Switchboard:
         if link.is_outgoing or link.is_secure:
             return True
         guid, address = link.remote_guid, link.address
-        if self.peers.accepts_inbound(guid, address):
+        if self.peers.trusts_inbound(guid, address):
             return True
         return self.confirmations.holds(address, guid, now)
 
@@ -161,7 +162,7 @@ class Switchboard:
 
     def _is_known(self, link: Link) -> bool:
         guid = link.remote_guid
-        if link.is_secure or self.peers.accepts_inbound(guid, link.address):
+        if link.is_secure or self.peers.trusts_inbound(guid, link.address):
             return True
         return link.is_outgoing and self.peers.is_at(guid, link.host or link.address)
 
@@ -181,7 +182,7 @@ class Switchboard:
         ):
             self._claims[guid] = link
             self.tell(
-                "an identifier is claimed from a second address",
+                CLAIMED_TWICE,
                 peer=address,
                 queue_manager=guid,
                 reason=f"{known} has it, and is in use: messages for it still go there",

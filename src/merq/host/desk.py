@@ -63,7 +63,7 @@ from merq.protocol.application.requests import (
     SendTo,
     TakeOffline,
 )
-from merq.protocol.application.sequence_requests import ResetSequences
+from merq.protocol.application.sequence_requests import ForgetSenders
 
 KNOWN_NAMES_MAX: Final = 1_024
 KNOWN_NAME_MAX: Final = 300
@@ -117,7 +117,7 @@ class Desk:
             ResumeQueue: self._resume_queue,
             DescribeTransfer: self._describe_transfer,
             ListSequences: self._list_sequences,
-            ResetSequences: self._reset_sequences,
+            ForgetSenders: self._forget_senders,
             ListLinks: self._list_links,
             TakeOffline: self._take_offline,
             BringOnline: self._bring_online,
@@ -396,7 +396,7 @@ class Desk:
     def _list_sequences(self, _number: int, request: ListSequences) -> Reply:
         return transfers.sequences(self._engine.state, self._engine.queue(request.queue))
 
-    def _reset_sequences(self, number: int, request: ResetSequences) -> Reply:
+    def _forget_senders(self, number: int, request: ForgetSenders) -> Reply:
         queue = self._engine.queue(request.queue)
         sender = request.sender.bytes_le
         found = [

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
+from merq.errors import ListenError
+
 BACKLOG: Final = 1024
 """Connections that wait to be accepted."""
 
@@ -21,6 +23,13 @@ ACCEPTS_A_TURN: Final = 4
 
 REST_S: Final = 1
 """How long nobody is accepted when the system has no more descriptors or memory for it."""
+
+_REASONS: Final = {
+    errno.EADDRINUSE: "another process has it",
+    errno.EADDRNOTAVAIL: "this computer has no such address",
+    errno.EACCES: "this user may not; ports below 1024 are root's",
+}
+"""What the system's errors mean where somebody wants to listen."""
 
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -63,10 +72,14 @@ class Acceptor:
         """Listens on an address.
 
         Raises:
-            OSError: It cannot be listened on.
+            ListenError: It cannot be listened on.
         """
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return cls(socket.create_server((host, port), family=family), factory, log)
+        try:
+            listener = socket.create_server((host, port), family=family)
+        except OSError as wrong:
+            raise cannot_listen("TCP", host, port, wrong) from wrong
+        return cls(listener, factory, log)
 
     def _accept(self) -> None:
         for _ in range(ACCEPTS_A_TURN):
@@ -121,3 +134,14 @@ class Acceptor:
         for task in list(self._tasks):
             with suppress(asyncio.CancelledError):
                 await task
+
+
+def cannot_listen(protocol: str, host: str, port: int, wrong: OSError) -> ListenError:
+    """What it means that the system does not let us listen on a port."""
+    reason = _REASONS.get(wrong.errno or 0) or wrong.strerror or str(wrong)
+    return ListenError(port_of(protocol, host, port), reason)
+
+
+def port_of(protocol: str, host: str, port: int) -> str:
+    """What a port is called in failures."""
+    return f"{protocol} port {port} of {host}"

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, cast
 
 from merq.allocating import give_back_freed_memory
 from merq.exchange import Exchange, Link
+from merq.exchange.events import TROUBLES
 from merq.exchange.fair_ring import FairRing
 from merq.exchange.lookups import LOOKUPS_MAX, OTHERS_LOOKUPS_MAX
 from merq.exchange.switchboard import Fact
@@ -236,7 +237,7 @@ class Linking:
         """Begins to accept connections, and to answer pings.
 
         Raises:
-            OSError: An address cannot be listened on.
+            ListenError: An address cannot be listened on.
         """
         settings = self.settings
         # TLS first: who finds the port in clear and not this one would go on in clear.
@@ -360,7 +361,8 @@ class Linking:
 
     def _tell(self) -> None:
         for text, fields in self.exchange.take_told():
-            self._log.info(text, **fields)
+            tell = self._log.warning if text in TROUBLES else self._log.info
+            tell(text, **fields)
 
     def _start(self, doing: Any) -> asyncio.Task[None]:
         task: asyncio.Task[None] = self._loop.create_task(doing)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any, Final
 
 from merq.errors import WireError
 from merq.exchange import Exchange
+from merq.net.accepting import cannot_listen
 from merq.wire.ping import PING_SIZE, Ping, PingFlags
 from merq.wire.reader import Reader
 
@@ -80,11 +82,20 @@ class Pinger:
         """Begins to answer.
 
         Raises:
-            OSError: The port cannot be listened on.
+            ListenError: The port cannot be listened on.
         """
         loop = asyncio.get_running_loop()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # Bound here, because not every event loop says why it cannot.
+        listener = socket.socket(family, socket.SOCK_DGRAM)
+        try:
+            listener.setblocking(False)  # noqa: FBT003 - its name
+            listener.bind((host, port))
+        except OSError as wrong:
+            listener.close()
+            raise cannot_listen("UDP", host, port, wrong) from wrong
         self._transport, _ = await loop.create_datagram_endpoint(
-            lambda: _Listener(self), local_addr=(host, port)
+            lambda: _Listener(self), sock=listener
         )
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """The life of the service: [MS-MQSO] 5.1.1.1, 6.6.2.
 
-Stopped, initializing, running; a failure leads back to stopped, and an initialisation that failed
-is tried again. This is where everything is put together.
+Stopped, initializing, running; a failure leads back to stopped. A start that fails is the end,
+unless it was asked for to try again; a service that ran opens its store anew until that succeeds.
+This is where everything is put together.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from typing import Final
 from uuid import uuid4
 
 from merq import __version__
-from merq.errors import CertificateError, MerqError, StoreFailed
-from merq.exchange import Exchange
+from merq.errors import CertificateError, ListenError, MerqError, StoreFailed
+from merq.exchange import Exchange, Peers
 from merq.host import SECRET_SIZE, Hall, Host
+from merq.net.dialling import LinkingSettings
 from merq.net.linking import Linking
 from merq.protocol.application.server import ServerLimits
 from merq.service.descriptors import DescriptorPlan, fit
+from merq.service.doors import advised
 from merq.service.keeping import Keeper
 from merq.service.listening import Listeners, TokenPorter
 from merq.service.logs import Log
+from merq.service.peers_file import EXAMPLE
 from merq.service.reception import Reception, ReceptionLimits
 from merq.service.settings import ServiceSettings, TlsSettings
 from merq.service.tls import server_context, warn_of_ending
@@ -83,21 +87,18 @@ class Service:
         """Returns when applications are served."""
         await self._running.wait()
 
-    async def run(self, *, retry: bool = True) -> None:
+    async def run(self) -> None:
         """Serves until it is stopped.
 
-        Args:
-            retry: An initialisation that failed is tried again, as the document has it; otherwise
-                its failure is raised.
-
         Raises:
-            MerqError: It could not be initialised.
-            OSError: The same, because of an address or a folder.
+            MerqError: It could not start, and was not asked to try again (`retry.at_start`).
+            OSError: The same, for want of something that has no name here.
         """
         loop = asyncio.get_running_loop()
         for each in SIGNALS:
             loop.add_signal_handler(each, self.stop)
         delay = self._settings.retry.first_s
+        retries = self._settings.retry.at_start
         try:
             while not self._stopping.is_set():
                 self._enter(State.INITIALIZING)
@@ -106,13 +107,15 @@ class Service:
                 except (MerqError, OSError) as wrong:
                     await self._shut()
                     self._enter(State.STOPPED)
-                    if not retry:
+                    if not retries:
                         raise
                     self._log.error("initialisation failed", error=wrong, retry_s=delay)
+                    told = str(wrong).replace("\n", "; ")
+                    _notify(f"STATUS=tried again in {delay:g} s: {told}")
                     await self._pause(delay)
                     delay = self._settings.retry.later_s
                     continue
-                delay = self._settings.retry.first_s
+                delay, retries = self._settings.retry.first_s, True
                 self._enter(State.RUNNING)
                 await self._serve()
                 self._enter(State.STOPPED)
@@ -124,7 +127,7 @@ class Service:
         self.state = state
         if state is State.RUNNING:
             self._running.set()
-            _notify("READY=1")
+            _notify("READY=1\nSTATUS=running")
         else:
             self._running.clear()
 
@@ -143,6 +146,10 @@ class Service:
         log.info("starting", version=__version__, data=settings.data, pid=os.getpid())
         for warning in settings.warnings:
             log.warning("settings", text=warning)
+        # Files that can be wrong are read before anything is made or changed.
+        sockets = settings.exchange.linking_settings(settings.address)
+        peers = self._known_peers()
+        self._look_at_certificates()
         context = None
         if settings.tls.cert is not None:
             context = server_context(settings.tls, now=datetime.now(UTC), log=log)
@@ -167,13 +174,16 @@ class Service:
         self._listeners = listeners = Listeners(settings, reception, porter, log)
         self._keeper = Keeper(host, reception, listeners.flush, self._fail, log)
         listeners.keeper = self._keeper
-        self._linking = self._link(host, reception, listeners, fitting)
-        # Applications come last: nobody is served by a service that cannot start.
-        await self._linking.listen()
-        await listeners.listen(context)
+        reception.exchange = exchange = self._exchange(host, peers, fitting)
+        self._linking = self._link(exchange, sockets, listeners)
+        try:
+            # Applications come last: nobody is served by a service that cannot start.
+            await self._linking.listen()
+            await listeners.listen(context)
+        except ListenError as wrong:
+            raise advised(wrong, settings) from wrong
         self.tcp_port = listeners.tcp_port
         state = host.engine.state
-        sockets = self._linking.settings
         log.info(
             "running",
             name=state.name,
@@ -187,15 +197,18 @@ class Service:
             seconds=round(time.monotonic() - began, 3),
         )
 
-    def _link(
-        self, host: Host, reception: Reception, listeners: Listeners, fitting: DescriptorPlan
-    ) -> Linking:
-        """[MS-MQQB] 3.1.4.1: messages may come from other queue managers, and go to them."""
-        settings = self._settings
-        section = settings.exchange
-        sockets = section.linking_settings(settings.address)
+    def _known_peers(self) -> Peers:
+        section = self._settings.exchange
         peers = section.known_peers()
-        self._look_at_certificates()
+        if section.peers is not None and peers.is_empty:
+            # Its GUIDs may be known only after all of them were started once.
+            text = f"exchange.peers: {section.peers} names no peer yet: {EXAMPLE}"
+            self._log.warning("settings", text=text)
+        return peers
+
+    def _exchange(self, host: Host, peers: Peers, fitting: DescriptorPlan) -> Exchange:
+        """[MS-MQQB] 3.1.4.1: messages may come from other queue managers, and go to them."""
+        section = self._settings.exchange
         if section.offline:
             host.engine.take_offline()
         how = replace(
@@ -205,8 +218,10 @@ class Service:
             links_per_peer_max=min(section.links_per_peer_max, max(1, fitting.links_max // 2)),
             dialled_links_max=fitting.dialled_links_max,
         )
-        reception.exchange = exchange = Exchange(host, how, peers, random.random)
-        self._tls_hosts = remembered = TlsHostsFile(settings.data, self._log)
+        return Exchange(host, how, peers, random.random)
+
+    def _link(self, exchange: Exchange, sockets: LinkingSettings, listeners: Listeners) -> Linking:
+        self._tls_hosts = remembered = TlsHostsFile(self._settings.data, self._log)
         exchange.tls.remember(remembered.load())
         linking = Linking(exchange, sockets, listeners.feed, self._log, remembered.keep)
         listeners.flushes.append(linking.flush)

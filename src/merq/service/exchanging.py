@@ -1,4 +1,4 @@
-"""Settings of the exchange with other queue managers, and the peers that a file names.
+"""Settings of the exchange with other queue managers. Not in here: the file of peers.
 
 Defaults come from [MS-MQQB] appendix A; where Windows has a registry value for it, the meaning
 says its name.
@@ -9,19 +9,14 @@ says its name.
 from __future__ import annotations
 
 import ssl
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-from uuid import UUID
+from typing import Final
 
 from merq.client.security import harden, load_authorities, load_pair
-from merq.errors import SettingsError
-from merq.exchange import AcknowledgeTo, ExchangeSettings, Peer, Peers, TlsMode
+from merq.exchange import AllowedAdminQueues, ExchangeSettings, Peers, TlsMode
 from merq.exchange.dials import SLICE_S
-from merq.exchange.routes import NULL_GUID
-from merq.model.queue_settings import BASE_PRIORITY_MAX, BASE_PRIORITY_MIN
 from merq.net.dialling import LinkingSettings
 from merq.protocol.binary.settings import MERQ_WINDOW, STANDARD_PORT, WINDOW, SessionSettings
 from merq.service.kinds import (
@@ -37,20 +32,11 @@ from merq.service.kinds import (
     Switch,
     Text,
 )
+from merq.service.peers_file import read_peers
 from merq.service.sections import BYTES_MAX, DAY_S, check, setting
-
-PEERS_MAX: Final = 100_000
-"""Peers that a file may name."""
 
 TLS_PORT: Final = 1803
 """Where Merqs listen for sessions inside of TLS: both sides have to agree on it."""
-
-_PEER_KEYS: Final = frozenset(
-    {
-        *("name", "guid", "host", "via", "public_queues", "base_priorities", "tls"),
-        "accepts_inbound",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +108,12 @@ class ExchangeSection:
     merq_window: int = setting(
         MERQ_WINDOW, Count(1, 0xFFFF), "The same with another Merq, which both sides recognise."
     )
-    acknowledge_to: str = setting(
-        AcknowledgeTo.KNOWN.value,
-        Choice(tuple(each.value for each in AcknowledgeTo)),
-        "Where administration queues may be that others' messages name: `peer`, at the address "
-        "that the message came from; `known`, also where the file of peers or a session has a "
-        "queue manager and where applications send; `any`, anywhere.",
+    allowed_admin_queues: str = setting(
+        AllowedAdminQueues.KNOWN.value,
+        Choice(tuple(each.value for each in AllowedAdminQueues)),
+        "At which addresses other queue managers' messages may have acknowledgments sent to their "
+        "administration queue: `peer`, where the message came from; `known`, also where the file "
+        "of peers or a session has a queue manager and where applications send; `any`, anywhere.",
     )
     acknowledgment_lifetime_s: float = setting(
         3 * DAY_S,
@@ -164,12 +150,12 @@ class ExchangeSection:
         "Connections that are being made at a time. Where the last attempt failed has at most half "
         "of them, what only acknowledgments wait for a quarter.",
     )
-    confirmation_s: float = setting(
+    trust_inbound_s: float = setting(
         0.0,
         Seconds(0, DAY_S),
-        "How long after this side has connected to a queue manager messages for it may also go "
-        "through a connection that comes from the same address under the same identifier, in "
-        "clear. 0: never, this side always connects itself.",
+        "How long an inbound connection in clear is trusted to be the queue manager that this side "
+        "has reached before at the same address and under the same identifier: messages for it "
+        "may go through it then. 0: never, this side always connects itself.",
     )
     connect_s: float = setting(
         20.0, Seconds(0.1, 3600), "How long a connection may take to be made."
@@ -347,8 +333,8 @@ class ExchangeSection:
             links_per_peer_max=self.links_per_peer_max,
             dialled_links_max=self.dialled_links_max,
             dials_max=self.dials_max,
-            confirmation_s=self.confirmation_s,
-            acknowledge_to=AcknowledgeTo(self.acknowledge_to),
+            trust_inbound_s=self.trust_inbound_s,
+            allowed_admin_queues=AllowedAdminQueues(self.allowed_admin_queues),
             acknowledgment_lifetime_s=int(self.acknowledgment_lifetime_s),
             tls=TlsMode(self.tls),
             is_tls_set_up=self.tls_cert is not None,
@@ -391,103 +377,3 @@ class ExchangeSection:
             SettingsError: The file cannot be read, or says what it cannot mean; all of it.
         """
         return Peers([] if self.peers is None else read_peers(self.peers))
-
-
-def read_peers(path: Path) -> list[Peer]:
-    """Reads a file of peers.
-
-    Raises:
-        SettingsError: It cannot be read, or says what it cannot mean; all of it.
-    """
-    try:
-        found = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
-        raise SettingsError((f"exchange.peers: {path} cannot be read: {wrong}",)) from wrong
-    tables = found.get("peer", [])
-    faults = [f"{path}: {key} is unknown; [[peer]] belongs there" for key in found if key != "peer"]
-    if not isinstance(tables, list) or len(tables) > PEERS_MAX:
-        raise SettingsError((f"{path}: at most {PEERS_MAX} tables [[peer]] belong there",))
-    peers: list[Peer] = []
-    for count, table in enumerate(tables, start=1):
-        try:
-            peers.append(_peer(table))
-        except (TypeError, ValueError) as wrong:
-            faults.append(f"{path}, peer {count}: {wrong}")
-    names = {peer.name.lower() for peer in peers}
-    faults += [
-        f"{path}: {peer.name} is reached via {peer.via}, which is no peer of this file"
-        for peer in peers
-        if peer.via and peer.via.lower() not in names
-    ]
-    if len(names) < len(peers):
-        faults.append(f"{path}: several peers have the same name")
-    if faults:
-        raise SettingsError(tuple(faults))
-    return peers
-
-
-def _peer(table: Any) -> Peer:
-    if not isinstance(table, dict):
-        raise TypeError("a table belongs there")
-    unknown = sorted(set(table) - _PEER_KEYS)
-    if unknown:
-        raise ValueError(f"{', '.join(unknown)} is unknown; there are {sorted(_PEER_KEYS)}")
-    texts = {key: table.get(key, "") for key in ("name", "guid", "host", "via")}
-    for key, value in texts.items():
-        if not isinstance(value, str):
-            raise TypeError(f"{key} is {value!r}; text belongs there")
-    if not texts["name"]:
-        raise ValueError("name is missing")
-    queues, tls = table.get("public_queues", []), _tls_mode(table)
-    inbound = table.get("accepts_inbound", False)
-    if not isinstance(queues, list):
-        raise TypeError("public_queues is a list of GUIDs")
-    if not isinstance(inbound, bool):
-        raise TypeError("accepts_inbound is true or false")
-    if (texts["host"] and texts["via"]) or not (texts["host"] or texts["via"] or inbound):
-        raise ValueError(
-            "either host or via belongs there: where it is, or who passes on to it; or "
-            "accepts_inbound, if it connects to us and nobody can connect to it"
-        )
-    # Of who is named for TLS alone nothing else need be known.
-    is_for_tls = tls is not None and texts["host"] and not queues and not inbound
-    if not texts["guid"] and not is_for_tls:
-        raise ValueError("guid is missing; it may be, if there are only name, host and tls")
-    return Peer(
-        name=texts["name"],
-        guid=UUID(texts["guid"]) if texts["guid"] else NULL_GUID,
-        host=texts["host"],
-        via=texts["via"],
-        public_queues=tuple(UUID(each) for each in queues),
-        base_priorities=_base_priorities(table.get("base_priorities", {}), queues),
-        tls=tls,
-        accepts_inbound=inbound,
-    )
-
-
-def _tls_mode(table: dict[str, Any]) -> TlsMode | None:
-    found = table.get("tls")
-    words = [each.value for each in TlsMode]
-    if found is not None and found not in words:
-        raise ValueError(f"tls is {found!r}; one of {', '.join(words)} belongs there, as text")
-    return None if found is None else TlsMode(found)
-
-
-def _base_priorities(table: Any, queues: list[str]) -> dict[UUID, int]:
-    """[MS-MQMQ] 2.3.1.6: by the GUIDs of public queues."""
-    if not isinstance(table, dict):
-        raise TypeError("base_priorities is a table: a number for the GUID of a public queue")
-    known = {UUID(each) for each in queues}
-    found: dict[UUID, int] = {}
-    for key, value in table.items():
-        if UUID(key) not in known:
-            raise ValueError(f"base_priorities names {key}, which is not in public_queues")
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"base_priorities: {value!r} for {key}; a number belongs there")
-        if not BASE_PRIORITY_MIN <= value <= BASE_PRIORITY_MAX:
-            raise ValueError(
-                f"base_priorities: {value} for {key}; "
-                f"it is from {BASE_PRIORITY_MIN} to {BASE_PRIORITY_MAX}"
-            )
-        found[UUID(key)] = value
-    return found

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, cast
 
+from merq.errors import ListenError
 from merq.model.peer_networks import peer_network
 from merq.net.accepting import Acceptor
 from merq.net.securing import Handshakes, Securing
@@ -253,7 +254,7 @@ class Listeners:
         """Begins to accept connections.
 
         Raises:
-            OSError: An address cannot be listened on.
+            ListenError: An address cannot be listened on.
         """
         path = self.settings.socket_path
         listener = _local_listener(path, self.settings.socket.mode)
@@ -437,13 +438,28 @@ def _local_listener(path: Path, mode: int) -> socket.socket:
     the folder's lock says nothing about a socket that is outside of it.
 
     Raises:
-        OSError: Something else is there, or somebody serves there.
+        ListenError: Something else is there, somebody serves there, or no file can be made there.
     """
-    if path.is_socket():
-        _check_deserted(path)
-        path.unlink()
-    elif path.exists():
-        raise FileExistsError(errno.EEXIST, "no socket, and in the way of ours", str(path))
+    try:
+        if path.is_socket():
+            _check_deserted(path)
+            path.unlink()
+        elif path.exists():
+            raise _no_socket(path, "something is there that is no socket, and was left alone")
+        return _bound(path, mode)
+    except OSError as wrong:
+        raise _no_socket(path, f"{wrong.strerror} (user {os.geteuid()})") from wrong
+
+
+def _no_socket(path: Path, reason: str) -> ListenError:
+    return ListenError(
+        f"the Unix socket {path}",
+        reason,
+        "set socket.path (--socket-path) to a new file in a folder that this user may write to",
+    )
+
+
+def _bound(path: Path, mode: int) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     # Nobody else can connect before its mode says who may.
     before = os.umask(0o177)
@@ -465,7 +481,7 @@ def _check_deserted(path: Path) -> None:
         # EAGAIN: so many wait to be let in that there is a queue.
         if refused not in {0, errno.EAGAIN, errno.EINPROGRESS}:
             return
-    raise OSError(errno.EADDRINUSE, "another process serves on this socket", str(path))
+    raise _no_socket(path, "another process serves there")
 
 
 def _peer_of(transport: asyncio.BaseTransport) -> _Peer:

@@ -41,6 +41,17 @@ answers, and nobody is given more of them than he reads."""
 ALONE_S: Final = 1.0
 """If no application has asked for so long, other queue managers get longer turns."""
 
+RESUMES_MAX: Final = 100
+RESUMES_S: Final = 10.0
+"""A client of the first version that goes on with its conversation more often than that within this
+time is refused: the earliest ones cannot read messages as they are told today, though they call
+their version the same, and ask again and again without a pause."""
+
+TOO_OLD: Final = (
+    "this client asks for the same again and again, as those do that are too old to read the "
+    "answer: install the version of merq that the queue manager has"
+)
+
 _NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
 
 
@@ -343,6 +354,10 @@ class Reception:
             connection.closing = reason
             return
         lost = None if hello.resume is None else self._find_lost(hello.resume)
+        if lost is not None and session.is_of_oldest_version and self._goes_round(lost.memory):
+            connection.say(session.refuse(TOO_OLD, TOO_OLD))
+            connection.closing = TOO_OLD
+            return
         if lost is None:
             connection.conversation = self._new_guid()
         else:
@@ -353,6 +368,13 @@ class Reception:
         self._conversations[connection.conversation] = connection
         state = self._host.engine.state
         connection.say(session.welcome(state.guid, state.name, connection.conversation))
+
+    def _goes_round(self, memory: Memory) -> bool:
+        """Whether a conversation is gone on with too often to be going anywhere."""
+        if self._now - memory.resumed_since > RESUMES_S:
+            memory.resumed_since, memory.resumes = self._now, 0
+        memory.resumes += 1
+        return memory.resumes > RESUMES_MAX
 
     def _find_lost(self, conversation: UUID) -> _Lost | None:
         """A conversation to go on with; its client knows before us that its connection is gone."""

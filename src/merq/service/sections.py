@@ -36,6 +36,7 @@ from merq.service.kinds import (
     Mode,
     Seconds,
     Size,
+    Switch,
 )
 from merq.store.log import RESERVE_STEP, SEGMENT_SIZE
 from merq.store.log import LogSettings as SegmentSettings
@@ -219,8 +220,8 @@ class EngineSettings:
         f"What all messages together may take, in kilobytes. {UNLIMITED} is no limit.",
         otherwise="half of the disk that the data folder is on, at least 1 GB",
     )
-    network_share_percent: int = setting(
-        Limits().network_share_percent,
+    network_quota_percent: int = setting(
+        Limits().network_quota_percent,
         Count(0, WHOLE_PERCENT),
         "What messages of other queue managers may take of `machine_quota_kb` and of "
         "`memory_bytes`, in percent; the rest is for applications alone. One address may take as "
@@ -248,7 +249,7 @@ class EngineSettings:
         """What the engine takes."""
         return Limits(
             machine_quota=self.machine_quota_kb,
-            network_share_percent=self.network_share_percent,
+            network_quota_percent=self.network_quota_percent,
             memory_bytes=self.memory_bytes,
             disk_reserve_bytes=self.disk_reserve_bytes,
         )
@@ -354,6 +355,14 @@ class RetrySettings:
 
     [MS-MQDMPR] 3.1.1.1 calls it InitializationRetryTimerDuration: 120 s at first, then 900 s.
     """
+
+    at_start: bool = setting(
+        default=False,
+        kind=Switch(),
+        meaning="Whether a start that fails is tried again. Otherwise the service says why and "
+        "ends with status 1, so that whoever started it knows. A service that ran before, and has "
+        "to open its store anew because the disk failed, always tries again.",
+    )
 
     first_s: float = setting(120.0, Seconds(0.1, DAY_S), "After the first failure.")
     later_s: float = setting(900.0, Seconds(0.1, DAY_S), "After every later one.")

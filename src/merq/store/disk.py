@@ -35,6 +35,8 @@ HELD_FOLDERS: Final = 5
 parent, `log`, `checkpoints` and `aside`."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+_IN_THE_WAY = {errno.ENOTDIR, errno.EEXIST}
 _SHORT = {errno.EMFILE, errno.ENFILE}
 _SAFE_OPEN = (
     os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -232,7 +234,7 @@ class FileDisk:
             raise StoreInUse(
                 f"{self._root} is open in another process"
                 + (f" ({holder})" if holder else "")
-                + ": a store has one process at a time"
+                + ": a store has one process at a time; end that one, or name another folder"
             ) from None
         self._lock = descriptor
         # Who holds it is a courtesy to people: a full disk must not keep the store from opening.
@@ -430,4 +432,16 @@ def _failure(wrong: OSError, doing: str) -> StoreFull | StoreFailed:
         )
     if wrong.errno in _FULL:
         return StoreFull(f"{doing}: {wrong.strerror}; nothing of it was kept")
-    return StoreFailed(f"{doing}: {wrong.strerror}")
+    return StoreFailed(f"{doing}: {wrong.strerror}{_advice(wrong)}")
+
+
+def _advice(wrong: OSError) -> str:
+    """What to do about a folder that cannot be used, as the end of a sentence."""
+    if wrong.errno in _FORBIDDEN:
+        return (
+            f"; this process is user {os.geteuid()}: the store and all that is in it has to be "
+            "that user's (`chown -R`), on a disk that can be written, or name another folder"
+        )
+    if wrong.errno in _IN_THE_WAY:
+        return "; a file is where a folder belongs: name another folder"
+    return ""

@@ -53,7 +53,7 @@ async def serving(folder: Path, **settings: Any) -> AsyncIterator[str]:
 async def served(settings: ServiceSettings) -> AsyncIterator[Service]:
     # Not all of them can have the one port that queue managers have.
     service = Service(replace(settings, exchange=ExchangeSection(listen=False, offline=True)))
-    running = asyncio.create_task(service.run(retry=False))
+    running = asyncio.create_task(service.run())
     ready = asyncio.create_task(service.wait_until_running())
     await asyncio.wait((running, ready), return_when=asyncio.FIRST_COMPLETED)
     ready.cancel()

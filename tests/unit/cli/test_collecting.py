@@ -13,7 +13,7 @@ SERVE = """
 import gc, sys
 from merq.cli.serve import serve
 try:
-    serve.main(["--data", sys.argv[1], "--no-retry"], standalone_mode=False)
+    serve.main(["--data", sys.argv[1]], standalone_mode=False)
 finally:
     print(gc.get_threshold(), gc.get_freeze_count() > 0)
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from uuid import UUID
 
-from merq.engine.arriving import Arrival, Arrived
+from merq.engine.arrival_outcomes import Arrived
+from merq.engine.arriving import Arrival
 from merq.engine.queue import Queue
 from merq.engine.transfer import Departure, Transfer
 from merq.model.message_class import MessageClass

@@ -310,7 +310,7 @@ def test_when_the_store_is_full_nothing_has_happened_and_it_can_come_again(world
 
 @pytest.mark.spec("MS-MQQB 3.1.5.8.8")
 def test_what_the_computer_has_no_room_for_is_refused_with_all_behind_it() -> None:
-    world = World(Limits(machine_quota=1, network_share_percent=100))
+    world = World(Limits(machine_quota=1, network_quota_percent=100))
     number = world.create("q")
     small, large = foreign("q", 1, body=b"a"), foreign("q", 2, body=bytes(2000))
     arrived = arrive(world, small, large, foreign("q", 3, body=b"c"))

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merq.engine.arriving import Arrival, Arrived
+from merq.engine.arrival_outcomes import Arrived
+from merq.engine.arriving import Arrival
 from merq.engine.changes import Change, PutManyStep
 from merq.engine.limits import Limits
 from merq.model.names import PrivateName

@@ -36,18 +36,18 @@ def test_the_quota_is_half_of_the_disk_unless_somebody_chose_one(
 
 def test_the_network_has_its_share_of_everything() -> None:
     limits = Limits(
-        machine_quota=1000, memory_bytes=1000, disk_reserve_bytes=10, network_share_percent=30
+        machine_quota=1000, memory_bytes=1000, disk_reserve_bytes=10, network_quota_percent=30
     )
     assert limits.network_quota_bytes == 300 * KILOBYTE
     assert limits.network_memory_bytes == 300
     assert limits.network_reserve_bytes == 40
-    assert Limits(network_share_percent=100, disk_reserve_bytes=10).network_reserve_bytes == 10
+    assert Limits(network_quota_percent=100, disk_reserve_bytes=10).network_reserve_bytes == 10
 
 
 @pytest.mark.parametrize("share", [-1, 101, True, "50"])
 def test_a_share_is_a_percentage(share: object) -> None:
-    with pytest.raises(MessageQueueError, match="network_share_percent is"):
-        Limits(network_share_percent=share)  # type: ignore[arg-type]
+    with pytest.raises(MessageQueueError, match="network_quota_percent is"):
+        Limits(network_quota_percent=share)  # type: ignore[arg-type]
 
 
 def test_an_embedded_queue_manager_has_a_quota_by_default(tmp_path: Path) -> None:

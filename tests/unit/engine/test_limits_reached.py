@@ -6,8 +6,11 @@ import pytest
 
 from merq.engine import outgoing
 from merq.engine.claims import FENCED_MAX
+from merq.engine.history import Recent
 from merq.engine.incoming import Incoming, Sequences
 from merq.engine.outgoing import PATHS_MAX
+from merq.engine.packet_names import read_direct_name
+from merq.engine.sequence_keys import Origin, SequenceKey
 from merq.hresult import HResult
 from merq.model.names import DirectName, parse_format_name
 from unit.engine.bulk_world import BulkWorld, filled
@@ -118,3 +121,58 @@ def test_a_sequence_that_was_forgotten_is_known_again_when_it_is_sent_again(
     assert list(departures._sequences) == [4, 5]
     departures._know(1, world.engine.queue(queue))
     assert list(departures._sequences) == [5, 1]
+
+
+@pytest.mark.limit("merq.engine.history.HISTORY_MAX")
+def test_beyond_all_identifiers_the_network_with_the_most_forgets_its_oldest(lower: Lower) -> None:
+    lower("merq.engine.history", "HISTORY_MAX", 10)
+    lower("merq.engine.history", "HISTORY_RELIEF", 2)
+    recent, much, little = Recent(), bytes(16), bytes(range(16))
+    for identity in range(8):
+        recent.add(much, identity, 1, "10.0.0.1")
+    for identity in range(3):
+        recent.add(little, identity, 1, "10.0.0.2")
+    assert len(recent) == 9
+    known = [recent.seen(much, each, 1, "10.0.0.1") for each in range(4)]
+    assert known == [False, False, True, True]
+    assert all(recent.seen(little, each, 1, "10.0.0.2") for each in range(3))
+
+
+@pytest.mark.limit("merq.engine.history.REJECTIONS_MAX")
+def test_of_rejected_messages_only_the_last_are_known(lower: Lower) -> None:
+    lower("merq.engine.history", "REJECTIONS_MAX", 2)
+    recent = Recent()
+    for identity in range(3):
+        recent.reject(bytes(16), identity)
+    assert [recent.seen(bytes(16), each, 1) for each in range(3)] == [False, True, True]
+    assert len(recent) == 0
+
+
+@pytest.mark.limit("merq.engine.incoming.IDLE_LOOKS_MAX")
+def test_only_so_many_idle_sequences_are_looked_at_for_one_without_messages(lower: Lower) -> None:
+    """The first that is forgotten is the idlest then, though a message of it is in a queue."""
+    lower("merq.engine.incoming", "SEQUENCES_PER_NETWORK_MAX", 3)
+    for looks, forgotten in ((3, 2), (2, 0)):
+        lower("merq.engine.incoming", "IDLE_LOOKS_MAX", looks)
+        sequences = Sequences()
+        kept = [
+            sequences.match(
+                SequenceKey(bytes([at + 1]) * 16, "7:os:here"),
+                1 << 32 | 1,
+                Origin("10.0.0.1", bytes([at + 1]) * 16),
+                100,
+            )
+            for at in range(4)
+        ]
+        for each in kept[:3]:
+            assert sequences.keep(each, lambda _: True) == []
+        gone = sequences.keep(kept[3], lambda each, kept=kept: each in kept[:2])  # type: ignore[misc]
+        assert gone == [kept[forgotten]]
+
+
+@pytest.mark.limit("merq.engine.packet_names.NAME_BYTES_MAX")
+def test_a_name_that_is_too_long_is_not_read(lower: Lower) -> None:
+    name = r"TCP:10.0.0.1\private$\q".encode("utf-16-le")
+    lower("merq.engine.packet_names", "NAME_BYTES_MAX", len(name))
+    assert read_direct_name(name) is not None
+    assert read_direct_name(name + "q".encode("utf-16-le")) is None

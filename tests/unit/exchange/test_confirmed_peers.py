@@ -32,7 +32,7 @@ def one_way(peers: tuple[Peer, ...] = (), **fields: object) -> tuple[Town, Manag
 def test_who_is_behind_nat_gets_its_messages_if_the_file_of_peers_says_so(
     name: str, host: str
 ) -> None:
-    peer = Peer(name="inside", guid=GUIDS[ONE], host=host, accepts_inbound=True)
+    peer = Peer(name="inside", guid=GUIDS[ONE], host=host, trust_inbound=True)
     town, inside, outside = one_way((peer,))
     outside.send(name, b"waits", recoverable=True)
     town.run()
@@ -45,7 +45,7 @@ def test_who_is_behind_nat_gets_its_messages_if_the_file_of_peers_says_so(
 
 
 def test_an_entry_with_an_address_lets_nobody_in_from_another() -> None:
-    peer = Peer(name="inside", guid=GUIDS[ONE], host=THREE, accepts_inbound=True)
+    peer = Peer(name="inside", guid=GUIDS[ONE], host=THREE, trust_inbound=True)
     town, inside, outside = one_way((peer,))
     inside.send(PLAIN, b"hello")
     town.run()
@@ -61,7 +61,7 @@ def test_without_that_the_history_says_what_to_do() -> None:
     town.run()
     outside.send(BACK, b"waits", recoverable=True)
     town.run()
-    assert "accepts_inbound" in outside.transfer(BACK).history[-1].text
+    assert "trust_inbound" in outside.transfer(BACK).history[-1].text
     assert inside.bodies(0x10) == []
 
 
@@ -138,7 +138,7 @@ def test_a_certificate_confirms_who_connects() -> None:
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "E141")
 def test_what_was_confirmed_is_not_for_ever() -> None:
-    town = Town(sender := manager(ONE, changed(confirmation_s=100.0)), receiver := manager(TWO))
+    town = Town(sender := manager(ONE, changed(trust_inbound_s=100.0)), receiver := manager(TWO))
     assert receiver.create("q") == QUEUE
     sender.send(PLAIN, b"a")
     town.run()

@@ -243,7 +243,7 @@ def test_a_session_with_somebody_else_wakes_nobody() -> None:
 @pytest.mark.spec("MS-MQQB 3.1.5.2")
 @pytest.mark.spec("MS-MQQB 3.1.1.3.1#OutgoingQueueReference", "E75")
 def test_queues_to_the_same_address_share_a_session_from_either_side() -> None:
-    town, sender, receiver = pair(changed(confirmation_s=600.0))
+    town, sender, receiver = pair(changed(trust_inbound_s=600.0))
     sender.create("back")
     sender.send(PLAIN, b"a")
     sender.commit(ORDERED, b"b")

@@ -7,7 +7,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import Manager
 from kit.raw_sessions import RawSession
-from merq.exchange import AcknowledgeTo, Link, Peers
+from merq.exchange import AllowedAdminQueues, Link, Peers
 from merq.exchange.dials import SLICE_S, DialKind, Dials
 from merq.exchange.lookups import LOOKUPS_MAX, OTHERS_LOOKUPS_MAX, Lookups
 from merq.exchange.routes import NULL_GUID
@@ -170,7 +170,7 @@ def test_not_even_if_all_of_them_are_tried_for_the_first_time() -> None:
 
 @pytest.mark.limit("exchange.dials_max")
 def test_what_strangers_cause_leaves_room_for_applications() -> None:
-    receiver = manager(TWO, changed(acknowledge_to=AcknowledgeTo.ANY, dials_max=16))
+    receiver = manager(TWO, changed(allowed_admin_queues=AllowedAdminQueues.ANY, dials_max=16))
     assert receiver.create("q") == QUEUE
     session = RawSession.connect(receiver, "10.9.9.9", OTHER).establish()
     for number in range(100):

@@ -106,7 +106,7 @@ def test_who_only_claims_the_identifier_is_told_nothing() -> None:
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_sender_that_the_settings_know_is_told_wherever_it_is(*, is_restarted: bool) -> None:
-    peer = Peer(name="laptop", guid=SENDER, accepts_inbound=True)
+    peer = Peer(name="laptop", guid=SENDER, trust_inbound=True)
     town, receiver = receiver_of(peer)
     send_and_go(town, receiver, 3)
     if is_restarted:

@@ -9,8 +9,9 @@ import pytest
 from kit.exchange import Manager, Town
 from merq.engine.limits import Limits
 from merq.errors import MessageQueueError
+from merq.exchange import inbound
 
-SMALL = Limits(disk_reserve_bytes=0, machine_quota=100, network_share_percent=50)
+SMALL = Limits(disk_reserve_bytes=0, machine_quota=100, network_quota_percent=50)
 QUEUE = r"DIRECT=TCP:10.0.0.9\private$\q"
 ORDERED = r"DIRECT=TCP:10.0.0.9\private$\ordered"
 BODY = bytes(1000)
@@ -169,7 +170,7 @@ def test_what_the_network_takes_is_known_after_a_restart(*, with_checkpoint: boo
 
 def test_a_share_of_all_makes_no_difference_between_peers_and_applications() -> None:
     receiver, queue, _ = target(
-        Limits(disk_reserve_bytes=0, machine_quota=100, network_share_percent=100)
+        Limits(disk_reserve_bytes=0, machine_quota=100, network_quota_percent=100)
     )
     filler = peer(1)
     town = Town(filler, receiver)
@@ -180,7 +181,7 @@ def test_a_share_of_all_makes_no_difference_between_peers_and_applications() -> 
 
 def test_a_share_of_nothing_takes_nothing_from_the_network() -> None:
     receiver, queue, _ = target(
-        Limits(disk_reserve_bytes=0, machine_quota=100, network_share_percent=0)
+        Limits(disk_reserve_bytes=0, machine_quota=100, network_quota_percent=0)
     )
     filler = peer(1)
     town = Town(filler, receiver)
@@ -188,3 +189,41 @@ def test_a_share_of_nothing_takes_nothing_from_the_network() -> None:
     town.run()
     assert receiver.messages(queue) == []
     send_here(receiver, 60)
+
+
+@pytest.mark.limit("merq.exchange.inbound.THROTTLED_MAX")
+def test_of_too_many_throttled_peers_the_first_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if str(inbound.__file__).endswith((".so", ".pyd")):
+        pytest.skip("it is built into the compiled module; plain Python tests it")
+    monkeypatch.setattr(inbound, "THROTTLED_MAX", 2)
+    receiver, _, _ = target()
+    fillers = [peer(number) for number in range(1, 4)]
+    town = Town(*fillers, receiver)
+    for each in fillers:
+        each.send(QUEUE, *[BODY] * 200, recoverable=True)
+        town.run()
+        assert receiver.exchange.throttled[-1] == each.address
+    assert len(receiver.exchange.throttled) == 2
+    assert fillers[0].address not in receiver.exchange.throttled
+
+
+def test_a_peer_that_is_throttled_again_and_again_is_told_of_once_a_minute() -> None:
+    receiver, queue, _ = target()
+    filler = peer(1)
+    town = Town(filler, receiver)
+    filler.send(QUEUE, *[BODY] * 400, recoverable=True)
+    town.run()
+    for _ in range(8):
+        while receiver.messages(queue):
+            receiver.receive(queue)
+        town.wait(6.0)
+    told = receiver.told.count("a peer is throttled")
+    assert told == 1, "though it was throttled several times within a minute"
+    assert receiver.told.count("a peer is throttled no longer") == 1
+    while receiver.messages(queue):
+        receiver.receive(queue)
+    filler.send(QUEUE, *[BODY] * 400, recoverable=True)
+    town.wait(60.0)
+    assert receiver.told.count("a peer is throttled") == told + 1

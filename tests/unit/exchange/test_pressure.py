@@ -202,7 +202,7 @@ def test_a_full_quota_of_the_computer_closes_the_session_until_there_is_room() -
         name="small",
         address=TWO,
         guid=GUIDS[TWO],
-        limits=Limits(disk_reserve_bytes=0, machine_quota=3, network_share_percent=100),
+        limits=Limits(disk_reserve_bytes=0, machine_quota=3, network_quota_percent=100),
     )
     receiver.create("q")
     town = Town(sender, receiver)

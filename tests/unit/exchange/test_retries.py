@@ -9,7 +9,7 @@ import pytest
 from hostile import stranger_packets as packets
 from kit.exchange import START, Manager, Town
 from kit.raw_sessions import RawSession
-from merq.exchange import AcknowledgeTo, Exchange, Peers
+from merq.exchange import AllowedAdminQueues, Exchange, Peers
 from merq.exchange.acquaintances import (
     APPLICATION_HOSTS_MAX,
     SESSION_ADDRESSES_MAX,
@@ -120,7 +120,7 @@ def test_whoever_connects_again_and_again_has_it_called_once_a_second_at_most() 
 
 
 def test_acknowledgments_alone_do_not_end_the_wait() -> None:
-    receiver = manager(TWO, changed(acknowledge_to=AcknowledgeTo.ANY))
+    receiver = manager(TWO, changed(allowed_admin_queues=AllowedAdminQueues.ANY))
     assert receiver.create("q") == QUEUE
     town = Town(receiver)
     session = RawSession.connect(receiver, "10.9.9.9", OTHER).establish()

@@ -18,7 +18,7 @@ PEER = UUID(int=1)
 TO_QUEUE = rf"TCP:{HERE}\private$\q"
 OUT = rf"DIRECT=TCP:{THERE}\private$\orders"
 BODY = bytes(1000)
-SMALL = Limits(disk_reserve_bytes=0, machine_quota=100, network_share_percent=50)
+SMALL = Limits(disk_reserve_bytes=0, machine_quota=100, network_quota_percent=50)
 
 
 class Filled:

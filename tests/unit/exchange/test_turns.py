@@ -122,7 +122,7 @@ def test_each_entry_of_the_history_names_the_address_that_was_tried_and_why_it_f
 @pytest.mark.spec("MS-MQQB 3.1.5.2")
 def test_a_session_that_is_open_is_used_rather_than_one_that_is_being_made() -> None:
     elsewhere = Peer(name="three", guid=GUIDS[THREE], host=ONE)
-    known = Peer(name="one", guid=GUIDS[ONE], accepts_inbound=True)
+    known = Peer(name="one", guid=GUIDS[ONE], trust_inbound=True)
     sender, receiver = manager(ONE), manager(TWO, peers=(elsewhere, known))
     town = Town(sender, receiver)
     assert (sender.create("q"), receiver.create("q")) == (0x10, 0x10)
@@ -141,7 +141,7 @@ def test_a_session_that_is_open_is_used_rather_than_one_that_is_being_made() -> 
 
 @pytest.mark.spec("MS-MQQB 3.1.5.2", "MS-MQQB 3.1.5.10")
 def test_whoever_connects_and_says_nothing_does_not_hide_a_session_that_is_open() -> None:
-    known = Peer(name="one", guid=GUIDS[ONE], accepts_inbound=True)
+    known = Peer(name="one", guid=GUIDS[ONE], trust_inbound=True)
     sender, receiver = manager(ONE), manager(TWO, peers=(known,))
     town = Town(sender, receiver)
     assert (sender.create("q"), receiver.create("q")) == (0x10, 0x10)

@@ -6,7 +6,7 @@ import pytest
 
 from kit.exchange import Town
 from kit.foreign_peers import ForeignPeer
-from merq.exchange import AcknowledgeTo, Peer
+from merq.exchange import AllowedAdminQueues, Peer
 from merq.model.message_class import MessageClass
 from merq.model.queue import OutgoingState
 from unit.exchange.exchange_world import GUIDS, QUEUE, THREE, TWO, changed, manager, pair
@@ -29,7 +29,7 @@ def test_an_acknowledgment_to_a_host_that_is_not_known_goes_to_who_sent_the_mess
 
 @pytest.mark.spec("MS-MQQB 3.1.7.15")
 def test_a_host_that_is_known_gets_it_and_not_who_claims_its_name() -> None:
-    town, _, receiver = pair(changed(acknowledge_to=AcknowledgeTo.ANY))
+    town, _, receiver = pair(changed(allowed_admin_queues=AllowedAdminQueues.ANY))
     town.names["winbox"] = [THREE]
     peer = ForeignPeer(town, receiver)
     peer.say(peer.packet(TO_QUEUE, admin_queue=THEIRS, acknowledgments=1))

@@ -284,7 +284,7 @@ def test_of_the_network_that_has_the_most_the_queue_manager_that_was_met_first_i
 @pytest.mark.usefixtures("few_learned")
 @pytest.mark.spec("MS-MQQB 3.1.7.5")
 def test_whom_the_settings_name_or_this_side_has_called_is_not_forgotten_for_strangers() -> None:
-    named = Peer(name="named", guid=UUID(int=1), accepts_inbound=True)
+    named = Peer(name="named", guid=UUID(int=1), trust_inbound=True)
     peers = Peers([named])
     peers.learn(UUID(int=1), ONE)
     for number in (2, 3, 4):

@@ -7,7 +7,8 @@ from types import ModuleType
 import pytest
 
 from merq.errors import MessageQueueError
-from merq.host import bulk, desk, reporting
+from merq.host import bulk, desk, host, reporting
+from merq.host.news import NEWS_MAX, NewsBox
 from merq.hresult import HResult
 from merq.model.reservations import QueueSpan
 from merq.protocol.application import rows
@@ -134,3 +135,25 @@ def test_what_the_cache_has_no_room_for_is_read_from_the_disk(bureau: Bureau) ->
     assert packets._cached <= 2500
     rows = bureau.state.queues[queue].positions
     assert [MessageView(bureau.state.stored(row)[1]).body for row in rows] == sent
+
+
+@pytest.mark.limit("merq.host.news.NEWS_MAX")
+def test_of_news_that_nobody_takes_the_oldest_are_dropped() -> None:
+    box = NewsBox()
+    for number in range(NEWS_MAX + 1):
+        box.tell("something", number=number)
+    taken = box.take()
+    assert [each.facts["number"] for each in taken] == list(range(1, NEWS_MAX + 1))
+    assert box.take() == []
+
+
+@pytest.mark.limit("merq.host.host.SETTLING_ROUNDS_MAX")
+def test_a_checkpoint_for_which_nothing_settles_is_written_another_time(
+    bureau: Bureau, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bureau.queue("q")
+    with monkeypatch.context() as low:
+        lowered(low, host, "SETTLING_ROUNDS_MAX", 0)
+        assert bureau.host.begin_checkpoint() == (None, [])
+    writing, _ = bureau.host.begin_checkpoint()
+    assert writing is not None

@@ -11,9 +11,10 @@ from typing import TypeVar
 import pytest
 
 import merq.aio
-from merq.errors import InDoubt
+from merq.errors import InDoubt, StoreFailed
 from merq.host import reporting
-from merq.service.settings import ServiceSettings
+from merq.service.settings import RetrySettings, ServiceSettings
+from merq.store.disk import FileDisk
 from unit.aio.serving_aio import ORDERS, run, served
 
 _T = TypeVar("_T")
@@ -52,6 +53,32 @@ def test_after_a_failed_sync_the_store_is_opened_anew_and_clients_go_on(
 
     run(story())
     assert "the disk failed" in caplog.text
+
+
+@pytest.mark.spec("MS-MQDMPR 3.1.4.1")
+def test_a_service_that_ran_tries_again_if_its_store_cannot_be_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only a start is given up at once: a disk that is away for a while ends nothing."""
+    settings = ServiceSettings(
+        data=tmp_path / "data", retry=RetrySettings(first_s=0.1, later_s=0.1)
+    )
+    assert not settings.retry.at_start
+
+    async def story() -> None:
+        async with served(settings), merq.aio.connect(f"unix:{settings.socket_path}") as manager:
+            queue = await manager.create_queue(ORDERS)
+            with monkeypatch.context() as disk:
+                wrong = OSError(errno.EIO, "Input/output error")
+                disk.setattr(os, "fdatasync", failing_once(os.fdatasync, wrong))
+                gone = StoreFailed("the disk is away")
+                disk.setattr(FileDisk, "lock", failing_once(FileDisk.lock, gone))
+                with pytest.raises(InDoubt):
+                    await queue.send("meanwhile", recoverable=True)
+                await queue.send("after", recoverable=True)
+
+    run(story())
+    assert "initialisation failed" in caplog.text
 
 
 def test_after_something_unforeseen_the_engine_is_not_trusted_any_more(

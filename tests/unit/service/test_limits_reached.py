@@ -9,8 +9,7 @@ import pytest
 
 from merq.client.security import FILE_BYTES_MAX, load_pair
 from merq.errors import CertificateError, SettingsError
-from merq.service import exchanging
-from merq.service.exchanging import read_peers
+from merq.service import peers_file
 from merq.service.kinds import (
     DIGITS_MAX,
     HOST_LENGTH_MAX,
@@ -20,13 +19,14 @@ from merq.service.kinds import (
     Text,
     WrongValue,
 )
+from merq.service.peers_file import read_peers
 
 
-@pytest.mark.limit("merq.service.exchanging.PEERS_MAX")
+@pytest.mark.limit("merq.service.peers_file.PEERS_MAX")
 def test_a_file_of_too_many_peers_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchanging, "PEERS_MAX", 2)
+    monkeypatch.setattr(peers_file, "PEERS_MAX", 2)
     path = tmp_path / "peers.toml"
     tables = [
         f'[[peer]]\nname = "p{number}"\nguid = "{number:032x}"\nhost = "10.0.0.{number}"\n'
@@ -37,6 +37,27 @@ def test_a_file_of_too_many_peers_is_refused(
     path.write_text("".join(tables))
     with pytest.raises(SettingsError, match="at most 2 tables"):
         read_peers(path)
+
+
+@pytest.mark.limit("merq.service.peers_file.PEERS_FILE_BYTES_MAX")
+def test_a_file_of_peers_that_is_too_large_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "peers.toml"
+    with path.open("wb") as file:
+        file.truncate(peers_file.PEERS_FILE_BYTES_MAX + 1)
+    with pytest.raises(SettingsError, match="is it the right file"):
+        read_peers(path)
+
+
+@pytest.mark.limit("merq.service.peers_file.FAULTS_MAX")
+def test_of_many_mistakes_in_a_file_of_peers_the_first_are_told_and_the_others_counted(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "peers.toml"
+    path.write_text("[[peer]]\n" * (peers_file.FAULTS_MAX + 7))
+    with pytest.raises(SettingsError) as refused:
+        read_peers(path)
+    assert len(refused.value.faults) == peers_file.FAULTS_MAX + 1
+    assert refused.value.faults[-1].endswith("and 7 more mistakes")
 
 
 @pytest.mark.limit("merq.service.kinds.TEXT_LENGTH_MAX")

@@ -15,7 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from merq.errors import SettingsError
-from merq.service.logs import EVENTS_MAX, VALUE_CHARACTERS_MAX, Field, Log, OpenLog, open_log
+from merq.service.logs import (
+    EVENTS_MAX,
+    SECRET_FORM_MAX,
+    VALUE_CHARACTERS_MAX,
+    Field,
+    Log,
+    OpenLog,
+    open_log,
+)
 from merq.service.sections import LogSettings
 
 LOG = Log("merq.service.tests")
@@ -143,6 +151,15 @@ def test_tokens_keys_and_bodies_do_not_get_into_the_log(settings: LogSettings) -
         for secret in ("anything-secret", "Ab-_", "MHcCAQEE"):
             assert secret not in line
         assert "[hidden]" in line
+
+
+@pytest.mark.limit("merq.service.logs.SECRET_FORM_MAX")
+@pytest.mark.parametrize("start", ["merq_", "-----BEGIN EC PRIVATE KEY-----\n"])
+def test_of_a_secret_that_goes_on_behind_what_is_looked_at_nothing_is_told(start: str) -> None:
+    secret = start + "Ab-_" * SECRET_FORM_MAX
+    line = told(JSON, "event", reason="x" * (VALUE_CHARACTERS_MAX - 60) + secret)
+    assert "Ab-_" not in line
+    assert "[hidden]" in line
 
 
 def test_what_is_less_important_than_the_level_is_not_told() -> None:

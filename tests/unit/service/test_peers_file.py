@@ -9,7 +9,7 @@ import pytest
 
 from merq.errors import SettingsError
 from merq.exchange import Peers, TlsMode
-from merq.service.exchanging import read_peers
+from merq.service.peers_file import read_peers
 
 GUID = "7b2f5c1e-93d4-4f0a-8a61-2d9be0c4f513"
 ORDERS = "0f6a1d32-5c1b-4e8e-9a77-61c0b2d8e9f4"
@@ -43,7 +43,7 @@ def test_without_base_priorities_there_are_none(tmp_path: Path) -> None:
         (f'base_priorities = {{ "{ORDERS}" = true }}', "a number belongs there"),
         (f'base_priorities = {{ "{ORDERS}" = "4" }}', "a number belongs there"),
         (f'base_priorities = {{ "{GUID}" = 4 }}', "not in public_queues"),
-        ("base_priorities = 4", "base_priorities is a table"),
+        ("base_priorities = 4", "base_priorities is 4; a table"),
     ],
 )
 def test_a_base_priority_that_cannot_be_is_refused(tmp_path: Path, line: str, said: str) -> None:
@@ -53,22 +53,22 @@ def test_a_base_priority_that_cannot_be_is_refused(tmp_path: Path, line: str, sa
 
 def test_who_can_only_connect_to_us_needs_no_host(tmp_path: Path) -> None:
     path = tmp_path / "peers.toml"
-    path.write_text(f'[[peer]]\nname = "inside"\nguid = "{GUID}"\naccepts_inbound = true\n')
+    path.write_text(f'[[peer]]\nname = "inside"\nguid = "{GUID}"\ntrust_inbound = true\n')
     (peer,) = read_peers(path)
-    assert (peer.accepts_inbound, peer.host, peer.via) == (True, "", "")
-    (peer,) = read_peers(peers_file(tmp_path, "accepts_inbound = true"))
-    assert (peer.accepts_inbound, peer.host) == (True, "10.0.0.8")
+    assert (peer.trust_inbound, peer.host, peer.via) == (True, "", "")
+    (peer,) = read_peers(peers_file(tmp_path, "trust_inbound = true"))
+    assert (peer.trust_inbound, peer.host) == (True, "10.0.0.8")
     (peer,) = read_peers(peers_file(tmp_path))
-    assert not peer.accepts_inbound
+    assert not peer.trust_inbound
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["accepts_inbound = 1", 'host = "a"'], "accepts_inbound is true or false"),
+        (["trust_inbound = 1", 'host = "a"'], "trust_inbound is 1; true or false belongs there"),
         ([], "either host or via"),
-        (["accepts_inbound = false"], "either host or via"),
-        (['host = "a"', 'via = "b"', "accepts_inbound = true"], "either host or via"),
+        (["trust_inbound = false"], "either host or via"),
+        (['host = "a"', 'via = "b"', "trust_inbound = true"], "either host or via"),
     ],
 )
 def test_where_a_peer_is_has_to_be_said(tmp_path: Path, lines: list[str], said: str) -> None:
@@ -114,3 +114,98 @@ def test_who_is_known_for_more_than_tls_needs_a_guid(tmp_path: Path, lines: list
     path.write_text("\n".join(["[[peer]]", 'name = "beta"', 'host = "10.0.0.8"', *lines]))
     with pytest.raises(SettingsError, match="guid is missing"):
         read_peers(path)
+
+
+PEER = f'[[peer]]\nname = "beta"\nguid = "{GUID}"\nhost = "10.0.0.8"\n'
+OTHER = '[[peer]]\nname = "gamma"\nguid = "c4a9e6d0-1f38-4b7d-b1c5-f08e6a2d7394"\n'
+
+MISTAKES: dict[str, tuple[bytes, str]] = {
+    "an unknown key": (
+        f'{PEER}hots = "a"\n'.encode(),
+        "line 5, peer 1 (beta): hots is unknown; did you mean host?",
+    ),
+    "a name that it had before": (
+        f"{PEER}accepts_inbound = true\n".encode(),
+        "line 5, peer 1 (beta): accepts_inbound is unknown; did you mean trust_inbound?",
+    ),
+    "a wrong type": (
+        PEER.replace('"beta"', "7").encode(),
+        "line 2, peer 1: name is 7; text, the computer's name, belongs there",
+    ),
+    "the same name twice": (
+        (PEER + OTHER.replace("gamma", "BETA") + 'host = "b"\n').encode(),
+        "line 6, peer 2 (BETA): peer 1 has the same name",
+    ),
+    "the same GUID twice": (
+        (PEER + PEER.replace("beta", "gamma")).encode(),
+        "line 7, peer 2 (gamma): peer 1 (beta) has the same guid",
+    ),
+    "an address with a port": (
+        PEER.replace("10.0.0.8", "10.0.0.8:1801").encode(),
+        "line 4, peer 1 (beta): host is '10.0.0.8:1801'; a host name or an address without a port",
+    ),
+    "an address that is none": (
+        PEER.replace("10.0.0.8", "10.0.0.999").encode(),
+        "line 4, peer 1 (beta): host is '10.0.0.999'",
+    ),
+    "a GUID that is none": (
+        PEER.replace(GUID, "7b2f").encode(),
+        "line 3, peer 1 (beta): guid is '7b2f'; a GUID such as",
+    ),
+    "no GUID": (
+        b'[[peer]]\nname = "beta"\nhost = "10.0.0.8"\n',
+        "line 1, peer 1 (beta): guid is missing",
+    ),
+    "GUIDs of queues that are none": (
+        f"{PEER}public_queues = [7]\n".encode(),
+        "line 5, peer 1 (beta): public_queues is [7]; a list of GUIDs",
+    ),
+    "a next hop that is nobody": (
+        (PEER + OTHER + 'via = "delta"\n').encode(),
+        "line 8, peer 2 (gamma): via is 'delta', which is no peer of this file",
+    ),
+    "a table of another name": (b"[[peers]]\n", "peers is unknown; did you mean [[peer]]?"),
+    "no list": (b"peer = 7\n", "tables [[peer]] belong there"),
+    "no tables": (b"peer = [7]\n", "peer 1: it is 7; a table belongs there"),
+    "no TOML": (b"[[peer]\n", "is no TOML: Expected ']]'"),
+    "not UTF-8": (b'[[peer]]\nname = "b\xe4r"\n', "is not UTF-8 in line 2: byte 0xe4"),
+    "10 MB of anything": (b"x" * (10 << 20), "is no TOML"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_with_its_place_and_what_belongs_there(
+    tmp_path: Path, mistake: str
+) -> None:
+    content, said = MISTAKES[mistake]
+    path = tmp_path / "peers.toml"
+    path.write_bytes(content)
+    with pytest.raises(SettingsError) as refused:
+        read_peers(path)
+    text = str(refused.value)
+    assert said in text
+    assert str(path) in text
+    assert path.read_bytes() == content
+
+
+def test_a_folder_or_a_missing_file_is_told_as_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="Is a directory; a TOML file belongs there"):
+        read_peers(tmp_path)
+    with pytest.raises(SettingsError, match="No such file"):
+        read_peers(tmp_path / "missing.toml")
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "peers.toml"
+    path.write_text(PEER.replace(GUID, "x") + OTHER.replace("gamma", ""))
+    with pytest.raises(SettingsError) as refused:
+        read_peers(path)
+    assert len(refused.value.faults) == 2
+
+
+def test_a_file_that_names_nobody_yet_is_taken(tmp_path: Path) -> None:
+    """GUIDs are known only after a first start; the log has a warning."""
+    path = tmp_path / "peers.toml"
+    for content in ("", "# nobody yet\n"):
+        path.write_text(content)
+        assert read_peers(path) == []

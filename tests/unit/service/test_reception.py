@@ -12,7 +12,7 @@ from merq.model.delivered import Delivered
 from merq.model.selecting import First
 from merq.protocol.application.codec import decode_result, encode_request
 from merq.protocol.application.frames import Kind
-from merq.protocol.application.greeting import Hello, encode_hello
+from merq.protocol.application.greeting import Hello, decode_welcome, encode_hello
 from merq.protocol.application.reports import QueueReport, Result, Status
 from merq.protocol.application.requests import (
     AskStatus,
@@ -26,7 +26,13 @@ from merq.protocol.application.requests import (
     Send,
 )
 from merq.protocol.application.server import ServerLimits
-from merq.service.reception import REQUESTS_AT_ONCE, REQUESTS_S, ReceptionLimits
+from merq.service.reception import (
+    REQUESTS_AT_ONCE,
+    REQUESTS_S,
+    RESUMES_MAX,
+    RESUMES_S,
+    ReceptionLimits,
+)
 from unit.service.serving import Client, Service, packet
 
 LIMITS = ReceptionLimits()
@@ -338,6 +344,40 @@ def test_the_oldest_conversations_are_forgotten_when_there_are_too_many() -> Non
         client.leave()
     assert not Client(service).hello(clients[0].connection.conversation).resumed
     assert Client(service).hello(clients[2].connection.conversation).resumed
+
+
+@pytest.mark.limit("merq.service.reception.RESUMES_MAX")
+def test_an_old_client_that_asks_for_ever_for_what_it_cannot_read_is_told_that_it_is_too_old(
+    service: Service,
+) -> None:
+    client = service.client()
+    for _ in range(RESUMES_MAX):
+        client = lost(client)
+    name = client.connection.conversation
+    client.leave()
+    refused = Client(service)
+    refused.say(encode_hello(Hello(protocol="merq", oldest=1, newest=1, resume=name)))
+    (told,) = refused.heard().values()
+    assert code_of(told) == HResult.MQ_ERROR_ACCESS_DENIED
+    assert "too old to read the answer" in str(told)
+    assert "too old" in refused.connection.closing
+    assert not service.client().hear(), "others are let in"
+
+
+def test_a_client_whose_connections_break_now_and_then_goes_on_however_often_that_is(
+    service: Service,
+) -> None:
+    client = service.client()
+    for _ in range(2 * RESUMES_MAX):
+        client = lost(client)
+        service.now += 2 * RESUMES_S / RESUMES_MAX
+    newer = service.client()
+    for _ in range(2 * RESUMES_MAX):
+        name = newer.connection.conversation
+        newer.leave()
+        newer = Client(service)
+        newer.say(encode_hello(Hello(protocol="merq", oldest=1, newest=2, resume=name)))
+        assert decode_welcome(newer.hear()[0]).resumed, "it looks after itself"
 
 
 def test_what_ends_after_its_conversation_is_forgotten_leaves_nothing(service: Service) -> None:

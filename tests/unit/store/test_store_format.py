@@ -13,7 +13,7 @@ from merq.store.checkpoints import Checkpoint, Section, write_checkpoint
 from merq.store.disk import Disk
 from merq.store.log import LogSettings
 from merq.store.records import Record
-from merq.store.recovery import Frame, Identity, Opened, open_store
+from merq.store.recovery import IDENTITY_SIZE_MAX, Frame, Identity, Opened, open_store
 from merq.testing.disk import SimulatedDisk
 
 STORE = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -377,3 +377,14 @@ def test_files_with_other_names_are_left_alone() -> None:
     put(disk, "checkpoints/notes.checkpoint", b"not ours")
     assert Reader(disk).data() == [[(1, b"one")]]
     assert disk.content("log/copy of 1.segment") == b"not ours"
+
+
+@pytest.mark.limit("merq.store.recovery.IDENTITY_SIZE_MAX")
+def test_an_identity_that_is_longer_than_any_is_none() -> None:
+    """Of a later version, which is shorter than that, it is said that it is one."""
+    for size, said in ((IDENTITY_SIZE_MAX, "version 99"), (IDENTITY_SIZE_MAX + 4, "not the ident")):
+        disk = SimulatedDisk(1)
+        head = (IDENTITY[:8] + struct.pack("<I", 99)).ljust(size - 4, b"\0")
+        put(disk, "identity", sealed(head))
+        with pytest.raises(StoreError, match=said):
+            Reader(disk)

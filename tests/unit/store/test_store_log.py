@@ -420,3 +420,15 @@ def test_a_newest_segment_of_another_store_is_refused_and_not_removed() -> None:
     with pytest.raises(StoreCorrupt, match="it is segment 2 of store"):
         reopened(disk)
     assert disk.exists(segment_name(2))
+
+
+@pytest.mark.limit("store.reserve_bytes")
+def test_room_is_reserved_a_step_at_a_time_and_as_much_as_a_large_frame_needs() -> None:
+    log = log_on(SimulatedDisk())
+    step, begun = SETTINGS.reserve_step, log.segments()[0].reserved
+    log.append([Record(7, bytes(10))])
+    assert log.segments()[0].reserved == begun + step
+    log.append([Record(7, bytes(step))])
+    assert log.segments()[0].reserved == begun + 2 * step
+    log.append([Record(7, bytes(3 * step))])
+    assert log.segments()[-1].reserved >= 3 * step

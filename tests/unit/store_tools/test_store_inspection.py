@@ -8,14 +8,16 @@ import shutil
 import struct
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 
 from merq.errors import StoreError
-from merq.store import inspection
+from merq.store import inspection, scanning, viewing
 from merq.store.findings import CORRUPTIONS_MAX, End, Verdict
+from merq.store.viewing import names_in
 from unit.store_tools.building_stores import (
     OTHER,
     PATIENCE_S,
@@ -474,3 +476,37 @@ def test_a_segment_whose_header_is_being_written_is_read(
     finishing(path, whole, monkeypatch)
     found = inspection.inspect(folder)
     assert (found.verdict, found.last_sequence) == (Verdict.SOUND, 60)
+
+
+@pytest.mark.limit("merq.store.scanning.SETTLE_ROUNDS_MAX")
+def test_an_end_that_changes_at_every_look_counts_as_growing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store_at(tmp_path / "s", frames=5)
+    path = segment(folder, 1)
+    last = frame_offsets(path.read_bytes())[-1]
+    path.write_bytes(path.read_bytes()[: last + 40])
+    assert inspect(folder).segments[0].end is End.TORN
+    monkeypatch.setattr(scanning, "SETTLE_ROUNDS_MAX", 1)
+    assert inspect(folder).segments[0].end is End.GROWING
+
+
+@pytest.mark.limit("merq.store.viewing.ATTEMPTS_MAX")
+def test_a_store_that_drops_its_files_at_every_look_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store_at(tmp_path / "s", frames=60, checkpoint_after=33)
+    looks = count(1)
+
+    def with_a_writer(place: Path) -> list[str]:
+        """What is there; right afterwards a writer puts the next checkpoint in its place."""
+        found = names_in(place)
+        if place.name == "checkpoints":
+            number = next(looks)
+            (place / found[-1]).rename(place / f"{number + 100:016x}.checkpoint")
+        return found
+
+    monkeypatch.setattr(viewing, "names_in", with_a_writer)
+    with pytest.raises(StoreError, match=f"changed {viewing.ATTEMPTS_MAX} times"):
+        inspect(folder)
+    assert next(looks) > viewing.ATTEMPTS_MAX

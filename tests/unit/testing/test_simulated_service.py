@@ -197,3 +197,11 @@ def test_a_line_that_both_ends_left_is_gone() -> None:
     line.leave(network.chance)
     network.tidy(line)
     assert line not in network.lines
+
+
+@pytest.mark.limit("merq.testing.service.STEPS_MAX")
+def test_a_world_that_never_comes_to_rest_fails_the_test() -> None:
+    service = SimulatedService()
+    service.connect().create_queue(PATH)
+    with pytest.raises(WaitsForEver, match="after 0 steps"):
+        service.rest(steps_max=0)

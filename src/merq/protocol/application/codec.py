@@ -101,7 +101,7 @@ from merq.protocol.application.requests import (
     TakeOffline,
 )
 from merq.protocol.application.rows import RowsReport, decode_rows, encode_rows
-from merq.protocol.application.sequence_requests import ResetSequences
+from merq.protocol.application.sequence_requests import ForgetSenders
 from merq.protocol.application.templated import decode_send_rows, encode_send_rows
 from merq.protocol.application.values import from_plain, parse_json, to_json
 
@@ -172,7 +172,7 @@ _ASKS: Final = {
         ReadRows,
         ReleaseClaim,
         Reserve,
-        ResetSequences,
+        ForgetSenders,
         ResumeQueue,
         TakeOffline,
     )

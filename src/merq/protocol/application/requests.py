@@ -26,7 +26,7 @@ from merq.model.length_limits import (
 from merq.model.queue import Alteration, QueueSettings
 from merq.model.row_batch import RowBatch
 from merq.model.selecting import Selection
-from merq.protocol.application.sequence_requests import ResetSequences
+from merq.protocol.application.sequence_requests import ForgetSenders
 
 # Messages. These are made for every message: plain classes are quicker to make than frozen ones.
 
@@ -571,7 +571,7 @@ Request: TypeAlias = (
     | ResumeQueue
     | DescribeTransfer
     | ListSequences
-    | ResetSequences
+    | ForgetSenders
     | ListLinks
     | TakeOffline
     | BringOnline

@@ -9,7 +9,7 @@ from merq.model.queue import NULL_GUID
 
 
 @dataclass(frozen=True, slots=True)
-class ResetSequences:
+class ForgetSenders:
     """Forgets how far sequences are that come to a queue; answers how many they were.
 
     Whoever sends next may begin with any sequence. What came before is taken again if it is sent

@@ -50,7 +50,7 @@ from merq.protocol.application.requests import (
     SendRows,
     SendTo,
 )
-from merq.protocol.application.sequence_requests import ResetSequences
+from merq.protocol.application.sequence_requests import ForgetSenders
 
 REMEMBERED_BYTES_MAX: Final = 16 << 20
 """Answers of one conversation that are kept until the client has them; beyond it, the oldest go."""
@@ -102,7 +102,7 @@ LASTING: Final = (
     ChangeQueue,
     DeleteQueue,
     Purge,
-    ResetSequences,
+    ForgetSenders,
     Move,
 )
 """Requests that change something: made twice, they might do it twice.
@@ -123,6 +123,10 @@ def is_lasting(request: Request) -> bool:
     return isinstance(request, LASTING)
 
 
+NO_REASON: Final = "the queue manager does not let this client in: its log says why"
+"""What somebody is told who is not let in."""
+
+
 class Memory:
     """What a conversation has done, for a client that lost its connection before it was told.
 
@@ -134,6 +138,7 @@ class Memory:
         answers: Answers on this connection that the client may not have, by the requests' numbers,
             each with how many there were when it was given.
         earlier: Answers on earlier connections that it may not have.
+        resumes: How often it was gone on with since `resumed_since`.
     """
 
     __slots__ = (
@@ -144,6 +149,8 @@ class Memory:
         "answers",
         "begun",
         "earlier",
+        "resumed_since",
+        "resumes",
         "under_way",
     )
 
@@ -152,6 +159,8 @@ class Memory:
         self.begun: set[int] = set()
         self.answers: dict[int, tuple[int, bytes]] = {}
         self.earlier: dict[int, bytes] = {}
+        self.resumes = 0
+        self.resumed_since = 0.0
         self._order: deque[tuple[int, int]] = deque()
         self._count = 0
         self._received = 0
@@ -347,16 +356,15 @@ class ServerSession:
             )
         )
 
-    def refuse(self, reason: str) -> bytes:
-        """The client is not let in; it learns no more than that."""
+    def refuse(self, reason: str, told: str = NO_REASON) -> bytes:
+        """The client is not let in; a stranger learns no more than that."""
         self.closing = reason
-        return failed(
-            0,
-            MessageQueueError(
-                HResult.MQ_ERROR_ACCESS_DENIED,
-                "the queue manager does not let this client in: its log says why",
-            ),
-        )
+        return failed(0, MessageQueueError(HResult.MQ_ERROR_ACCESS_DENIED, told))
+
+    @property
+    def is_of_oldest_version(self) -> bool:
+        """Whether the client speaks the first version of this protocol."""
+        return self._version == OLDEST_VERSION
 
     def goodbye(self) -> bytes:
         """What the client is told when the conversation has ended by its own fault."""
