@@ -40,7 +40,7 @@ ADMIN_QUEUE: Final = 7 << 13
 ARRIVALS_MAX: Final = 1024
 """Messages that are taken with one change, at most."""
 
-ARRIVALS_S: Final = 0.002
+ARRIVALS_S: Final = 0.0003
 """For how long messages are taken for one change, what came last of it whole: others wait
 meanwhile."""
 

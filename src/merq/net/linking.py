@@ -32,10 +32,10 @@ TICK_S: Final = 0.1
 IDLE_TICK_S: Final = 1.0
 """The same, while there is nothing."""
 
-SLICE_BYTES: Final = 4 << 10
+SLICE_BYTES: Final = 2 << 10
 """What is taken from a connection before it is the turn of another network's."""
 
-TURN_S: Final = 0.0005
+TURN_S: Final = 0.0003
 """So long the connections together have their turns; then it is the turn of applications."""
 
 GIVE_BACK_BYTES: Final = 64 << 20

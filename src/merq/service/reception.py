@@ -28,7 +28,7 @@ NUMBER_BITS: Final = 32
 REQUESTS_A_TURN: Final = 256
 """So many requests of one client are carried out before it is the turn of others."""
 
-REQUESTS_S: Final = 0.002
+REQUESTS_S: Final = 0.001
 """For how long they are, if they take longer than many do: one of them may be dear."""
 
 REQUESTS_AT_ONCE: Final = 4
