@@ -17,8 +17,9 @@ from hostile.test_sequence_poisoning import in_sequence
 from kit.exchange import START, Manager, Town
 from kit.raw_sessions import RawSession
 from merq.engine import history, order_queues
-from merq.engine.incoming import FUTURE_S, PEER_IDLE_S, PEERS_PER_SENDER_MAX
-from merq.engine.order_acks import FINAL_ACK_LIFETIME_S, ORDER_ACK_LIFETIME_S
+from merq.engine.departing import SKIPPED_S
+from merq.engine.incoming import FUTURE_S, PEER_IDLE_S, PEERS_PER_SENDER_MAX, SEQUENCE_IDLE_S
+from merq.engine.order_acks import ORDER_ACK_LIFETIME_S
 from merq.exchange import routes
 from unit.exchange.exchange_world import (
     GUIDS,
@@ -238,13 +239,25 @@ def test_final_acks_for_strangers_who_never_come_back_go_in_the_end(*, is_restar
     assert waiting_queues(receiver) == 5
     if is_restarted:
         Town(receiver).restart(receiver)
-    receiver.host.engine.tick(START + FINAL_ACK_LIFETIME_S)
+    engine = receiver.host.engine
+    engine.arrivals.forget_idle()
+    now = START + 2 * SEQUENCE_IDLE_S
+    engine.tick(now)
+    engine.arrivals.forget_idle()
+    receiver.turn(1.0)
+    assert waiting_queues(receiver) == 5, "a clock that is put forward ends nothing"
+    for _ in range(SEQUENCE_IDLE_S // SKIPPED_S - 1):
+        now += SKIPPED_S
+        engine.tick(now)
+    engine.arrivals.forget_idle()
     receiver.turn(1.0)
     assert waiting_queues(receiver) == 5, "a laptop may be in its drawer for as long"
-    for later in (10, 200):
-        receiver.host.engine.tick(START + FINAL_ACK_LIFETIME_S + later)
-        receiver.turn(1.0)
-    assert receiver.host.engine.outgoing_queues() == []
+    for _ in range(2):
+        now += SKIPPED_S
+        engine.tick(now)
+    engine.arrivals.forget_idle()
+    receiver.turn(1.0)
+    assert engine.outgoing_queues() == []
 
 
 @pytest.mark.spec("MS-MQQB 3.1.7.17", "E160")

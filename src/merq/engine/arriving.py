@@ -17,6 +17,7 @@ from merq.engine import (
     aside,
     notices,
     order_acks,
+    order_queues,
     outgoing,
     packet_names,
     queue_changes,
@@ -411,7 +412,8 @@ class Arrivals:
         self._up_since += seconds
 
     def forget_idle(self) -> None:
-        """Sequences of which nothing came for very long are forgotten.
+        """Sequences of which nothing came for very long are forgotten, and what their senders were
+        to be told.
 
         The documents know no end of a sequence: "this value MUST survive". But nobody sends again
         what is older, unless its computer was off all the time.
@@ -424,6 +426,7 @@ class Arrivals:
         idle = state.sequences.idle_since(oldest)
         if idle:
             self.reset(0, idle)
+        order_queues.forget_waiting(state, oldest)
 
     def reset(self, request: int, sequences: Sequence[Incoming], queue: str = "") -> None:
         """Sequences are forgotten; answers how many when that is durable, if anybody asked.

@@ -12,7 +12,6 @@ from uuid import UUID
 from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
 from merq.engine.order_acks import (
-    FINAL_ACK_LIFETIME_S,
     ORDER_ACK_LIFETIME_S,
     finally_told,
     reach_asker,
@@ -320,7 +319,7 @@ def lifetimes_in_packets(*seconds: int) -> frozenset[bytes]:
     return frozenset(each.to_bytes(4, "little") for each in seconds)
 
 
-ORDER_LIFETIMES: Final = lifetimes_in_packets(ORDER_ACK_LIFETIME_S, FINAL_ACK_LIFETIME_S)
+ORDER_LIFETIMES: Final = lifetimes_in_packets(ORDER_ACK_LIFETIME_S)
 """What OrderAcks and FinalAcks that wait have as their time; reports may have the same."""
 
 

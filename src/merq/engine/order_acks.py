@@ -14,7 +14,7 @@ from uuid import UUID
 from merq.engine import order_queues, outgoing
 from merq.engine.aside import attempt, never_failing
 from merq.engine.changes import Change
-from merq.engine.incoming import FOLLOWED, SEQUENCE_IDLE_S, Incoming
+from merq.engine.incoming import FOLLOWED, Incoming
 from merq.engine.packet_names import destination_of
 from merq.engine.positions import AVAILABLE, PURGE_PENDING, Place
 from merq.engine.queue import Queue
@@ -26,6 +26,7 @@ from merq.model.message_class import MessageClass
 from merq.model.names import DirectName, FormatName, PrivateName, parse_direct_name
 from merq.model.outgoing_names import OutgoingName
 from merq.wire.build import Outline, build_packet
+from merq.wire.headers import INFINITE
 from merq.wire.view import MessageView
 
 ORDER_QUEUE_NUMBER: Final = 4
@@ -35,9 +36,6 @@ ORDER_ACK_LABEL: Final = "QM Ordering Ack"
 
 ORDER_ACK_LIFETIME_S: Final = 3600
 """How long an OrderAck waits to be sent: who sends again is told again."""
-
-FINAL_ACK_LIFETIME_S: Final = SEQUENCE_IDLE_S
-"""How long a FinalAck waits to be sent, which is told once: as long as its sequence is known."""
 
 FOLLOWED_MAX: Final = 1_000
 """Acknowledgments that are looked at in one turn for those that follow a sender that has moved."""
@@ -190,7 +188,7 @@ def _tell_sender(
             priority=0,
             message_class=reason,
             recoverable=not is_order_ack,
-            time_to_reach_queue=ORDER_ACK_LIFETIME_S if is_order_ack else FINAL_ACK_LIFETIME_S,
+            time_to_reach_queue=ORDER_ACK_LIFETIME_S if is_order_ack else INFINITE,
             label=ORDER_ACK_LABEL,
             body=body,
         )

@@ -12,8 +12,10 @@ from typing import Final
 
 from merq.engine import outgoing, records
 from merq.engine.changes import Change, DropStep
+from merq.engine.positions import Place
 from merq.engine.queue import Queue
 from merq.engine.state import State
+from merq.errors import StoreError
 from merq.model.names import DirectName, PrivateName
 from merq.model.network_table import NetworkTable
 from merq.model.outgoing_names import OutgoingName, parse_outgoing_name
@@ -119,10 +121,15 @@ def _make_room(
     table.discard(name)
     queue = state.find_outgoing(name)
     if queue is not None and not queue.closing:
-        queue.closing = True
-        change.entries.append(records.drop_queue(queue.number))
-        change.steps.append(DropStep(queue))
+        _drop(change, queue)
     return True
+
+
+def _drop(change: Change, queue: Queue) -> None:
+    """Plans that a queue goes, with what is in it."""
+    queue.closing = True
+    change.entries.append(records.drop_queue(queue.number))
+    change.steps.append(DropStep(queue))
 
 
 def _first_to_go(state: State, names: Iterable[str]) -> str | None:
@@ -169,6 +176,27 @@ def idle_order_queues(state: State) -> list[Queue]:
             elif not _is_there(state, name):
                 table.discard(name)
     return found
+
+
+def forget_waiting(state: State, since: int) -> None:
+    """Acknowledgments go that were made before then, for who has fetched none of them."""
+    change = Change()
+    for name in list(state.order_queues):
+        queue = state.find_outgoing(name)
+        if queue is None or not _is_left_behind(queue):
+            continue
+        last = queue.positions.last()
+        if last is not None and _was_made(state, last) < since:
+            _drop(change, queue)
+    if change.steps:
+        state.submit(change)
+
+
+def _was_made(state: State, place: Place) -> int:
+    try:
+        return state.stored(place)[0]
+    except StoreError:
+        return 0  # the disk has lost it
 
 
 def find_order_queues(state: State) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from merq.engine.incoming import SEQUENCE_IDLE_S
 from merq.engine.tracing import report_body, report_label
 from merq.model.message_class import MessageClass
 from merq.model.names import PrivateName
@@ -90,7 +89,7 @@ def test_a_final_ack_waits_for_its_session_as_long_as_its_sequence_is_known(worl
     (view,) = [view for views in leaving(world).values() for view in views]
     assert view.label == "QM Ordering Ack"
     assert view.message_class == MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q
-    assert view.time_to_reach_queue == SEQUENCE_IDLE_S
+    assert view.time_to_reach_queue == 0xFFFFFFFF
     assert view.time_to_be_received == 0xFFFFFFFF
     assert view.delivery_mode == 1
     assert view.base_flags & 7 == 0
