@@ -57,7 +57,7 @@ class Keeper:
         self._host = host
         self._log = log
         self._reception = reception
-        self._sync_s = 2 * QUICK_SYNC_S  # until it is measured
+        self._sync_s = 0.0  # it is quick until it is measured
         self._flush = flush
         self._fail = fail
         self._loop = asyncio.get_running_loop()

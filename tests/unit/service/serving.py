@@ -21,6 +21,7 @@ from merq.service.reception import (
     Reception,
     ReceptionLimits,
 )
+from merq.store.disk import Disk
 from merq.store.recovery import Identity
 from merq.testing.disk import SimulatedDisk
 from merq.testing.world import SMALL
@@ -49,12 +50,18 @@ class Service:
         now: The time, for conversations that are forgotten.
     """
 
-    def __init__(self, limits: ReceptionLimits | None = None, porter: Porter | None = None) -> None:
+    def __init__(
+        self,
+        limits: ReceptionLimits | None = None,
+        porter: Porter | None = None,
+        disk: Disk | None = None,
+    ) -> None:
         self.disk = SimulatedDisk(1)
-        self.disk.lock()
+        used = disk or self.disk
+        used.lock()
         self.now = 1000.0
         fresh = Identity(store_id=GUID, created=START)
-        self.host = Host(self.disk, fresh, "here", Limits(disk_reserve_bytes=0), SMALL)
+        self.host = Host(used, fresh, "here", Limits(disk_reserve_bytes=0), SMALL)
         self.host.start(START, UUID(int=5))
         self.hall = Hall("test", START)
         new = guids()
