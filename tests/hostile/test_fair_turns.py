@@ -21,7 +21,7 @@ from kit.stations import Station, end_cleanly
 from merq.errors import WireError
 from merq.exchange.inbound import (
     ARRIVALS_MAX,
-    ARRIVALS_S,
+    ARRIVALS_MIN_S,
     TELLING_S,
     TOLD_AT_ONCE,
 )
@@ -112,7 +112,9 @@ def test_a_wrong_name_behind_many_is_named_by_view_and_value_alike() -> None:
 def test_a_message_does_not_wait_for_all_that_a_stranger_sent_before() -> None:
     manager, orders = office()
     ticks = count()
-    manager.exchange.inbound.clock = lambda: next(ticks) * ARRIVALS_S  # each change takes so long
+    manager.exchange.inbound.clock = lambda: (
+        next(ticks) * ARRIVALS_MIN_S
+    )  # each packet takes so long
     stranger = RawSession.connect(manager, "10.6.6.6", UUID(int=66)).establish()
     honest = RawSession.connect(manager, "10.7.7.7", UUID(int=77)).establish()
     numbers = count(1)

@@ -24,6 +24,11 @@ class FairRing(Generic[_Group, _Item]):
     def __bool__(self) -> bool:
         return bool(self._groups)
 
+    @property
+    def group_count(self) -> int:
+        """How many groups have items."""
+        return len(self._groups)
+
     def add(self, group: _Group, item: _Item) -> None:
         """An item waits behind those of its group."""
         waiting = self._groups.get(group)

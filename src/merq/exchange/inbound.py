@@ -40,12 +40,15 @@ ADMIN_QUEUE: Final = 7 << 13
 ARRIVALS_MAX: Final = 1024
 """Messages that are taken with one change, at most."""
 
-ARRIVALS_S: Final = 0.0003
-"""For how long messages are taken for one change, what came last of it whole: others wait
-meanwhile."""
+ARRIVALS_S: Final = 0.002
+"""For how long messages are taken for one change, what came last of it whole, if one network sends:
+applications wait meanwhile. The more send, the shorter it is."""
+
+ARRIVALS_MIN_S: Final = 0.0003
+"""The same, however many networks send."""
 
 ARRIVALS_ALONE_S: Final = 0.01
-"""The same while no application asks for anything: each change costs a way to the disk."""
+"""The same while no application asks for anything: each change is a way to the disk."""
 
 TELLING_S: Final = 0.001
 """For how long senders are told how far they are; the rest of them in the next turn."""
@@ -226,7 +229,7 @@ class Inbound:
         Args:
             batches: Gets those that were begun to be taken.
         """
-        until = self.clock() + (ARRIVALS_ALONE_S if self.is_alone else ARRIVALS_S)
+        until = self.clock() + self._turn_s()
         count = 0
         while self._inbox and count < ARRIVALS_MAX:
             popped = self._inbox.pop()
@@ -247,6 +250,11 @@ class Inbound:
             count += len(views)
             if self.clock() > until:
                 break
+
+    def _turn_s(self) -> float:
+        if self.is_alone:
+            return ARRIVALS_ALONE_S
+        return max(ARRIVALS_S / max(self._inbox.group_count, 1), ARRIVALS_MIN_S)
 
     def _granted(self, link: Link, views: list[MessageView]) -> list[MessageView]:
         """Messages as they are taken: those whose administration queue may not be told ask for

@@ -32,11 +32,19 @@ TICK_S: Final = 0.1
 IDLE_TICK_S: Final = 1.0
 """The same, while there is nothing."""
 
-SLICE_BYTES: Final = 2 << 10
-"""What is taken from a connection before it is the turn of another network's."""
+SLICE_BYTES: Final = 16 << 10
+"""What is taken from a connection at once if one network sends; the more send, the less it is: then
+it is the turn of another."""
 
-TURN_S: Final = 0.0003
-"""So long the connections together have their turns; then it is the turn of applications."""
+SLICE_BYTES_MIN: Final = 2 << 10
+"""The same, however many networks send."""
+
+TURN_S: Final = 0.001
+"""So long the connections together have their turns if one network sends; then it is the turn of
+applications."""
+
+TURN_MIN_S: Final = 0.0003
+"""The same, however many networks send."""
 
 GIVE_BACK_BYTES: Final = 64 << 20
 """If connections held more than this, and hold a quarter of it now, memory goes to the system."""
@@ -98,12 +106,12 @@ class LinkProtocol(asyncio.Protocol):
         self._linking.exchange.counted(link, self._linking.now)
         self.restrain()
 
-    def take_slice(self) -> None:
-        """It is this connection's turn: some of what came is taken."""
+    def take_slice(self, most: int) -> None:
+        """It is this connection's turn: so many bytes of what came are taken."""
         link = self.link
         if link is None:
             return
-        data, self._unread = self._unread[:SLICE_BYTES], self._unread[SLICE_BYTES:]
+        data, self._unread = self._unread[:most], self._unread[most:]
         link.unread_bytes = len(self._unread)
         self._linking.exchange.received(link, bytes(data), self._linking.now)
         if self._unread:
@@ -306,9 +314,11 @@ class Linking:
 
     def _take_slices(self) -> None:
         """Some bytes of each connection, network by network, until the time is over."""
-        end = time.monotonic() + TURN_S
+        crowd = max(self._unread.group_count, 1)
+        most = max(SLICE_BYTES // crowd, SLICE_BYTES_MIN)
+        end = time.monotonic() + max(TURN_S / crowd, TURN_MIN_S)
         while self._unread:
-            self._unread.pop().take_slice()
+            self._unread.pop().take_slice(most)
             if time.monotonic() >= end:
                 break
         if self._unread:
