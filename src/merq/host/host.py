@@ -149,6 +149,8 @@ class Host:
         self._relocated: Segment | None = None
         self._is_stuck = False
         self._damaged_segment = 0
+        self._uncovered = 0  # the last damage that no checkpoint is behind
+        self._is_to_be_left = False
         self.news = NewsBox()
         self.clock = ClockWatch(self.news)
         self.aside = AsideFolder(disk)
@@ -278,6 +280,8 @@ class Host:
             if file:
                 damage.let_go(state, each)
                 self._damaged_segment = max(self._damaged_segment, each.location >> 32)
+                self._uncovered = max(self._uncovered, each.location)
+                self._is_to_be_left = True
             text = "a damaged message was set aside"
             if not file:
                 text = "a damaged message is passed over until the next start: no room to keep it"
@@ -414,8 +418,14 @@ class Host:
 
     @property
     def needs_upkeep(self) -> bool:
-        """Whether the log has grown enough for a checkpoint, or the dead in it take needed room."""
-        return self._grown >= self._growth or (self.is_short and self._has_many_dead())
+        """Whether the log has grown enough for a checkpoint, or the dead in it take needed room.
+
+        Or whether there is damage in it: behind the last checkpoint it keeps the log from being
+        opened, and before it from being backed up.
+        """
+        if self._uncovered or self._is_to_be_left or self._grown >= self._growth:
+            return True
+        return self.is_short and self._has_many_dead()
 
     @property
     def is_short(self) -> bool:
@@ -445,6 +455,9 @@ class Host:
         answers: list[Answer] = []
         if self.is_short:
             self._make_room()
+        elif self._uncovered:
+            with suppress(StoreFull):
+                self.log.roll()  # what lives beside the damage can be copied then
         for _ in range(SETTLING_ROUNDS_MAX):
             answers += self.settle()
             if self.engine.state.is_settled and not self.has_unsynced:
@@ -479,6 +492,8 @@ class Host:
         self._checkpoint_number = checkpoint.number
         self._checkpoint_size = sum(len(each.data) for each in checkpoint.sections)
         self._grown -= done.grown
+        if self._uncovered < checkpoint.position:
+            self._uncovered = 0
         self._is_stuck = False
         for number in done.superfluous:
             self.log.drop(number)
@@ -514,7 +529,7 @@ class Host:
     def close_with_checkpoint(self) -> list[Answer]:
         """Everything that is under way happens; what comes next opens faster. Gives the answers."""
         answers = self.settle()
-        if self._grown >= CLOSING_BYTES:
+        if self._grown >= CLOSING_BYTES or self._uncovered:
             writing, more = self.begin_checkpoint()
             answers += more
             if writing is not None:
@@ -568,4 +583,6 @@ class Host:
         answers = self.settle()
         # Without room to copy what lives nothing is won; another time.
         self._is_stuck = self._relocated is not None and self._relocated.living > 0
+        if self._is_stuck or self._lasting_segments()[0].number > self._damaged_segment:
+            self._is_to_be_left = False
         return False, answers
