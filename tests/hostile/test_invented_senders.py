@@ -134,6 +134,45 @@ def test_a_stranger_that_takes_no_acknowledgments_is_refused_at_some_point(
     assert tables(receiver).waiting == 100
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2", "MS-MQQB 3.1.5.8.8", "E137")
+def test_what_is_for_somebody_else_makes_no_more_acknowledgments_than_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(order_acks, "ACKS_WAITING_MAX", 100)
+    receiver = manager(TWO)
+    session = RawSession.connect(receiver, THREE, STRANGER).establish()
+    place = packets.Transaction(START << 32, 1, 0)
+    packet = packets.message(
+        STRANGER.bytes_le, 1, 7, address=UUID(int=99).bytes_le, transaction=place
+    )
+    for _ in range(101):
+        session.say(packet)
+    assert "100 acknowledgments wait" in session.link.closing
+    assert tables(receiver).waiting == 100
+
+
+@pytest.mark.limit("merq.engine.order_acks.FINAL_ACKS_WAITING_MAX")
+@pytest.mark.spec("MS-MQQB 3.1.5.8.8", "MS-MQQB 3.1.7.2.2", "E137")
+def test_of_who_takes_no_final_acks_no_more_messages_are_taken_that_ask_for_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(order_acks, "FINAL_ACKS_WAITING_MAX", 50)
+    receiver = manager(TWO)
+    queue = receiver.create("tx", transactional=True)
+    session = RawSession.connect(receiver, THREE, STRANGER).establish()
+    name, sent = rf"TCP:{TWO}\private$\tx", 0
+    while not session.link.closing and sent < 200:
+        sent += 1
+        place = packets.Transaction(START << 32, sent, sent - 1)
+        session.say(
+            packets.message(STRANGER.bytes_le, sent, name, transaction=place, dead_letter=True)
+        )
+        if not session.link.closing:
+            receiver.receive(queue)
+    assert "acknowledgments wait" in session.link.closing
+    assert tables(receiver).waiting == 50
+
+
 @pytest.mark.limit("merq.engine.incoming.SEQUENCES_PER_NETWORK_MAX")
 @pytest.mark.parametrize("is_checkpointed", [False, True])
 @pytest.mark.spec("MS-MQDMPR 3.1.1.5", "E137")

@@ -39,7 +39,7 @@ from merq.engine.incoming import (
 )
 from merq.engine.queue import NO_NOTE, Queue
 from merq.engine.sending import check_secured
-from merq.engine.sequence_keys import Origin
+from merq.engine.sequence_keys import Origin, SequenceKey
 from merq.engine.sequence_records import pack_sequence
 from merq.engine.state import State
 from merq.errors import MessageQueueError, StoreFailed
@@ -261,10 +261,14 @@ class Arrivals:
         Nothing is kept of a message before its queue is found and has room: whoever reaches us may
         send anything to anywhere, in anybody's name.
         """
-        state, view = self._state, arrival.view
+        view = arrival.view
         if not self._is_for_us(view):
-            if view.transactional or self._is_new(step, arrival, is_kept=self.forwards):
-                self._forward(change, step, arrival)
+            if view.transactional:
+                if not self._can_be_told(view, arrival, is_rejected=True):
+                    return _untold()
+            elif not self._is_new(step, arrival, is_kept=self.forwards):
+                return _DECIDED
+            self._forward(change, step, arrival)
             return _DECIDED
         incoming: Incoming | None = None
         if view.transactional:
@@ -276,10 +280,8 @@ class Arrivals:
         queue = self._find(view)
         reason = self._reason(queue, view)
         if incoming is not None:
-            if reason and not order_acks.can_be_told(state, incoming.key, _origin(arrival)):
-                most = order_acks.ACKS_WAITING_MAX
-                refusal = f"{most} acknowledgments wait for that address already"
-                return _Verdict(refusal, None, None)
+            if not self._can_be_told(view, arrival, is_rejected=bool(reason)):
+                return _untold()
             touched[incoming] = None
             self._go_on(step, incoming, arrival)
             if not incoming.is_kept:
@@ -345,9 +347,22 @@ class Arrivals:
 
     def _sequence(self, view: MessageView, arrival: Arrival) -> Incoming:
         """The sequence by which a message is judged."""
-        state = self._state
-        key = state.sequences.key_of(view.packet[16:32], view.destination_type, view.destination)
-        return state.sequences.match(key, view.tx_sequence_id, _origin(arrival), state.now)
+        sequences = self._state.sequences
+        key = self._key_of(view)
+        return sequences.match(key, view.tx_sequence_id, _origin(arrival), self._state.now)
+
+    def _key_of(self, view: MessageView) -> SequenceKey:
+        sequences = self._state.sequences
+        return sequences.key_of(view.packet[16:32], view.destination_type, view.destination)
+
+    def _can_be_told(self, view: MessageView, arrival: Arrival, *, is_rejected: bool) -> bool:
+        """Whether there is room for what the sender of a transactional message has to be told."""
+        if not is_rejected and not order_acks.wants_final_ack(view):
+            return True
+        origin = _origin(arrival)
+        return order_acks.can_be_told(
+            self._state, self._key_of(view), origin, is_rejected=is_rejected
+        )
 
     def _is_not_next(self, step: ArriveStep, incoming: Incoming, arrival: Arrival) -> None:
         """[MS-MQQB] 3.1.5.8.6: a message is not the next of its sequence; it is dropped."""
@@ -535,6 +550,12 @@ class Arrivals:
         self._charge(step, arrival, state.source_key(view.packet[16:32]) >> 32)
         if view.traced:
             tracing.report(state, change, moved)
+
+
+def _untold() -> _Verdict:
+    """The sender of a message would have to be told of it, and does not take what it is told."""
+    refusal = f"{order_acks.ACKS_WAITING_MAX} acknowledgments wait for its sender already"
+    return _Verdict(refusal, None, None)
 
 
 def _origin(arrival: Arrival) -> Origin:

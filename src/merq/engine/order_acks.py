@@ -44,9 +44,17 @@ ACKS_WAITING_MAX: Final = 1_000
 """With so many acknowledgments waiting for a peer it is told no more how far it is, and its session
 is closed instead of rejecting another transactional message of its own: it comes again."""
 
+FINAL_ACKS_WAITING_MAX: Final = 10 * ACKS_WAITING_MAX
+"""With so many no message of its own is taken either that it wants to be told of in the end."""
+
 _ORDER_ACK_CLASS: Final = MessageClass.MQMSG_CLASS_ORDER_ACK
 _ORDER_ACK: Final = struct.Struct("<QII20x")
 _FINAL_ACK: Final = struct.Struct("<QII16sI")
+
+
+def wants_final_ack(view: MessageView) -> bool:
+    """[MS-MQQB] 3.1.7.2.2: whether its sender waits for what becomes of a message in the end."""
+    return view.positive_journaling or view.negative_journaling or view.final_ack_required
 
 
 @never_failing("telling a sender what became of its message")
@@ -66,9 +74,7 @@ def finally_told(
     """
     if not view.transactional or view.packet[16:32] == state.source:
         return
-    if not is_rejected and not (
-        view.positive_journaling or view.negative_journaling or view.final_ack_required
-    ):
+    if not is_rejected and not wants_final_ack(view):
         return
     kind, name, source = view.destination_type, view.destination, view.packet[16:32]
     key = state.sequences.key_of(source, kind, name)
@@ -221,13 +227,14 @@ def _order_queue_of(
     return sender, way
 
 
-def can_be_told(state: State, key: SequenceKey, origin: Origin) -> bool:
-    """Whether there is room for an acknowledgment to who sent a message that is rejected."""
+def can_be_told(state: State, key: SequenceKey, origin: Origin, *, is_rejected: bool) -> bool:
+    """Whether there is room for an acknowledgment to who sent a message, now or later."""
     _, name = _order_queue_of(state, key, origin)
     found = state.find_outgoing(str(name))
     if found is None or found.closing:
         return order_queues.has_room(state, name, origin.address)
-    return found.positions.count < ACKS_WAITING_MAX
+    most = ACKS_WAITING_MAX if is_rejected else FINAL_ACKS_WAITING_MAX
+    return found.positions.count < most
 
 
 def reach_asker(

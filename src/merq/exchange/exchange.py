@@ -196,9 +196,16 @@ class Exchange:
         self._board.tell("no connection", peer=link.address, reason=text)
         self.outbound.failed(link, status, text, now)
 
-    def tls_absent(self, link: Link, text: str, now: float) -> None:
-        """Nobody is at the TLS port of where a link was dialled, and it may go on in clear."""
+    def tls_absent(self, link: Link, text: str, now: float, *, is_certain: bool = True) -> None:
+        """Nobody is at the TLS port of where a link was dialled, and it may go on in clear.
+
+        If it only took too long, somebody may be there who is busy, or this side is: it is tried
+        again, and goes on in clear when that has happened some times in a row.
+        """
         assert link.may_be_clear, "who has to be reached inside of TLS is not reached in clear"
+        if not is_certain and not self._board.tls.was_silent(link.address):
+            self.dial_failed(link, text, now)
+            return
         self._board.remove(link, now)
         self._board.tls.absent(link.address, now)
         self._board.tell("no TLS there, it goes on in clear", peer=link.address, reason=text)

@@ -27,7 +27,7 @@ from merq.exchange.events import (
 from merq.exchange.fair_ring import FairRing
 from merq.exchange.links import Link
 from merq.exchange.outbound import Outbound
-from merq.exchange.repeats import Repeats
+from merq.exchange.repeats import SOURCES_MAX, Repeats
 from merq.exchange.routes import NULL_GUID
 from merq.exchange.switchboard import Switchboard
 from merq.model.message_class import MessageClass
@@ -61,6 +61,10 @@ FOLLOWING_S: Final = 0.5
 
 DROPPED_TOLD_S: Final = 60.0
 """Seconds between two lines about messages that were dropped."""
+
+REJECTIONS_TOLD_MAX: Final = 8
+"""Queues and reasons of one network that are told apart when messages are rejected; the others are
+told together, with the last of them."""
 
 THROTTLED_MAX: Final = 10_000
 """Addresses that are known to have found no room; beyond it the first of them is read again."""
@@ -119,6 +123,7 @@ class Inbound:
         self._throttled_told: set[str] = set()
         self._throttles = Repeats()
         self._rejections = Repeats()
+        self._rejected: dict[str, Rejected] = {}
 
     @property
     def is_full(self) -> bool:
@@ -134,14 +139,12 @@ class Inbound:
     def is_throttled(self, link: Link) -> bool:
         """Whether nothing should be read from a connection until there is room for its messages.
 
-        A session that is open is read as long as little waits in it: its acknowledgments are about
+        A session is opened, and read as long as little waits in it: its acknowledgments are about
         our messages, need no room and make some.
         """
-        if link.address not in self._throttled:
-            return False
         session = link.session
-        if session is None or not session.is_open:
-            return not link.is_outgoing
+        if session is None or link.address not in self._throttled:
+            return False
         return session.unhandled_bytes > THROTTLED_BYTES_MAX
 
     def came(self, link: Link) -> None:
@@ -324,27 +327,39 @@ class Inbound:
         self._tell_dropped_at = now + DROPPED_TOLD_S
 
     def _tell_rejected(self, rejected: list[Rejected], now: float) -> None:
-        """[MS-MQQB] 3.1.5.8.2: the last of each network, and how many there were.
+        """[MS-MQQB] 3.1.5.8.2: how many there were of each network, queue and reason.
 
         The sender has them no more unless they are transactional, and its application knows of it
         only if it asked for acknowledgments.
         """
         counts: dict[str, list[Rejected]] = {}
         for each in rejected:
-            counts.setdefault(peer_network(each.address), []).append(each)
-        for network, each_of in counts.items():
-            if count := self._rejections.count(network, len(each_of), now):
-                last = each_of[-1]
-                known = MessageClass.of(last.reason)
-                self._board.tell(
-                    MESSAGES_REJECTED,
-                    peer=last.address,
-                    queue=last.destination,
-                    count=count,
-                    reason=f"{last.reason:#x}"
-                    if known is None
-                    else f"{known.name}: {known.meaning}",
-                )
+            network = f"{peer_network(each.address)} "
+            source = f"{network}{each.reason} {each.destination}"
+            is_known = source in counts or source in self._rejections
+            if not is_known and self._rejections.known_of(network) >= REJECTIONS_TOLD_MAX:
+                source = network  # it names ever new queues
+            counts.setdefault(source, []).append(each)
+        for source, each_of in counts.items():
+            self._rejected[source] = each_of[-1]
+            self._tell_rejections(source, len(each_of), now)
+
+    def _tell_rejections(self, source: str, more: int, now: float) -> None:
+        """Tells of one source, unless it was told of a moment ago: then it is later."""
+        if count := self._rejections.count(source, more, now):
+            last = self._rejected.pop(source)
+            known = MessageClass.of(last.reason)
+            self._board.tell(
+                MESSAGES_REJECTED,
+                peer=last.address,
+                queue=last.destination,
+                count=count,
+                reason=f"{last.reason:#x}" if known is None else f"{known.name}: {known.meaning}",
+            )
+        if len(self._rejected) > SOURCES_MAX:
+            self._rejected = {
+                each: last for each, last in self._rejected.items() if each in self._rejections
+            }
 
     def _tell_impostors(self, batches: list[_Batch], count: int) -> None:
         """Messages that say they were sent here, and come from elsewhere, are not taken."""
@@ -469,6 +484,8 @@ class Inbound:
     def tick(self, now: float) -> None:
         """[MS-MQQB] 3.1.6.9, 3.1.6.7: senders are told how far they are; what is old goes."""
         self._tell_senders(now)
+        for source in self._rejections.due(now):
+            self._tell_rejections(source, 0, now)
         state = self._engine.state
         if state.now >= self._forget_at:
             self._forget_at = state.now + state.recent.lifetime_s

@@ -22,6 +22,13 @@ class Repeats:
     def __len__(self) -> int:
         return len(self._tell_at)
 
+    def __contains__(self, source: str) -> bool:
+        return source in self._tell_at
+
+    def known_of(self, start: str) -> int:
+        """How many sources are known whose names begin like this."""
+        return sum(each.startswith(start) for each in self._tell_at)
+
     def count(self, source: str, count: int, now: float) -> int:
         """So many more happened; gives how many to tell of, 0 if it is too early."""
         waiting = self._waiting.pop(source, 0) + count
@@ -35,3 +42,7 @@ class Repeats:
             self._waiting.pop(oldest, None)
         self._tell_at[source] = now + TOLD_S
         return waiting
+
+    def due(self, now: float) -> list[str]:
+        """Sources of which something happened that was not told, and can be now."""
+        return [source for source in self._waiting if now >= self._tell_at[source]]

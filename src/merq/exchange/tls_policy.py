@@ -23,7 +23,10 @@ SEEN_MAX: Final = 10_000
 """Addresses with which there was a session inside of TLS, whoever made it, since the start."""
 
 ABSENT_MAX: Final = 10_000
-"""Addresses of which it is remembered that nobody is at their TLS port."""
+"""Addresses of which it is remembered that nobody is at their TLS port, or that it was silent."""
+
+SILENCES: Final = 3
+"""So often in a row a TLS port is silent before nobody is held to be there."""
 
 
 class TlsUse(Enum):
@@ -61,6 +64,7 @@ class TlsPolicy:
         self._is_changed = False
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._absent: OrderedDict[str, float] = OrderedDict()
+        self._silences: OrderedDict[str, int] = OrderedDict()
 
     # What is asked.
 
@@ -109,13 +113,25 @@ class TlsPolicy:
 
     def met(self, address: str) -> None:
         """A session inside of TLS is open with somebody at an address."""
+        self._silences.pop(address, None)
         self._seen[address] = None
         self._seen.move_to_end(address)
         while len(self._seen) > SEEN_MAX:
             self._seen.popitem(last=False)
 
+    def was_silent(self, address: str) -> bool:
+        """A TLS port did not answer in time; whether that is enough to hold it for absent."""
+        count = self._silences.pop(address, 0) + 1
+        if count >= SILENCES:
+            return True
+        self._silences[address] = count
+        while len(self._silences) > ABSENT_MAX:
+            self._silences.popitem(last=False)
+        return False
+
     def absent(self, address: str, now: float) -> None:
         """Nobody is at the TLS port of an address, which has a queue manager all the same."""
+        self._silences.pop(address, None)
         self._absent[address] = now + self._absent_s
         self._absent.move_to_end(address)
         while len(self._absent) > ABSENT_MAX:

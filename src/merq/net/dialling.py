@@ -33,8 +33,9 @@ _NOBODY: Final = frozenset(
 """What the network says if nobody is at a port. What goes wrong on this side, such as too few
 descriptors, is not among it: strangers may cause that, and would have messages sent in clear."""
 
-_REMEDY: Final = (
-    'If there is no Merq with TLS, say tls = "never" for it in the file that exchange.peers names'
+_NO_MERQ: Final = (
+    'Only if there is no Merq with TLS any more, say tls = "never" for it in the file that '
+    "exchange.peers names: then messages for it can be read on the way"
 )
 
 
@@ -77,11 +78,13 @@ class DialFailure:
         status: What the connection history calls it.
         text: What was found, what was expected, and what to do, for people.
         is_tls_absent: Nobody is at the TLS port, and it may be tried in clear.
+        is_certain: That was said by the network: it is not that nobody answered in time.
     """
 
     status: ConnectionStatus
     text: str
     is_tls_absent: bool = False
+    is_certain: bool = True
 
 
 async def dial(
@@ -111,7 +114,7 @@ async def _dial_tls(
     if port is None or context is None:
         text = (
             "it is to be reached inside of TLS, for which no certificate is set up: set "
-            f"exchange.tls_cert, exchange.tls_key and exchange.tls_ca. {_REMEDY}"
+            "exchange.tls_cert, exchange.tls_key and exchange.tls_ca"
         )
         return DialFailure(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, text)
     loop = asyncio.get_running_loop()
@@ -122,10 +125,11 @@ async def _dial_tls(
         async with asyncio.timeout(wait_s):
             connected = await _connected(link.address, port, local)
     except TimeoutError:
-        return _nobody(link, port, f"{TOO_LONG}, {wait_s:g} s")
+        return _nobody(link, port, f"{TOO_LONG}, {wait_s:g} s", is_certain=False)
     except OSError as wrong:
         if wrong.errno in _NOBODY:
-            return _nobody(link, port, str(wrong))
+            is_certain = wrong.errno != errno.ETIMEDOUT
+            return _nobody(link, port, str(wrong), is_certain=is_certain)
         if isinstance(wrong, ConnectionError):  # it was there, and was reset at once
             return _no_handshake(port, str(wrong))
         return DialFailure(ConnectionStatus.SOCKET_CONNECT_FAILURE, str(wrong))
@@ -136,7 +140,7 @@ async def _dial_tls(
     except ssl.SSLCertVerificationError as wrong:
         text = (
             f"{wrong}. Expected at port {port}: a certificate that holds, for {host}, of an "
-            f"authority in exchange.tls_ca. Have a right one issued there. {_REMEDY}"
+            "authority in exchange.tls_ca. Have a right one issued there"
         )
         return DialFailure(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, text)
     except (OSError, TimeoutError, ValueError) as wrong:  # ValueError: no name for a certificate
@@ -153,18 +157,20 @@ def tls_refusal(port: int | None, found: str) -> str:
     """What people are told if somebody at the TLS port does not speak TLS with us."""
     return (
         f"{found}. Expected at port {port}: a Merq that speaks TLS and takes the certificate in "
-        f"exchange.tls_cert. Look into its log. {_REMEDY}"
+        "exchange.tls_cert. Look into its log"
     )
 
 
-def _nobody(link: Link, port: int, found: str) -> DialFailure:
+def _nobody(link: Link, port: int, found: str, *, is_certain: bool) -> DialFailure:
     """Nobody took a connection to the TLS port."""
     status = ConnectionStatus.SOCKET_CONNECT_FAILURE
     if link.may_be_clear:
-        return DialFailure(status, f"nobody at the TLS port {port}: {found}", is_tls_absent=True)
+        text = f"nobody at the TLS port {port}: {found}"
+        return DialFailure(status, text, is_tls_absent=True, is_certain=is_certain)
     text = (
         f"{found}. Expected at port {port}: TLS, inside of which it was reached before or is to be "
-        f"reached by the settings, so nothing goes to it in clear. {_REMEDY}"
+        "reached by the settings, so nothing goes to it in clear. See whether it runs, listens "
+        f"there, and no firewall is between. {_NO_MERQ}"
     )
     return DialFailure(status, text)
 

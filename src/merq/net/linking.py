@@ -420,7 +420,10 @@ class Linking:
         self._protocols.pop(link, None)
         exchange, text = self.exchange, failure.text
         if failure.is_tls_absent:
-            self._feed(lambda: exchange.tls_absent(link, text, self._loop.time()))
+            is_certain = failure.is_certain
+            self._feed(
+                lambda: exchange.tls_absent(link, text, self._loop.time(), is_certain=is_certain)
+            )
             return
         if link.is_secure:
             self._warn_of_tls(link, text)

@@ -267,7 +267,7 @@ class ExchangeSection:
         1.5,
         Seconds(0.1, SLICE_S),
         "With `auto`, how long it is waited for somebody at the TLS port of who was never reached "
-        "inside of TLS; then it is connected to in clear.",
+        "inside of TLS; after three times in a row it is connected to in clear.",
     )
     tls_absent_s: float = setting(
         3600.0,

@@ -8,6 +8,7 @@ import pytest
 
 from kit.exchange import Manager, Town
 from merq.engine.notices import DEAD_LETTER_NUMBER, DEAD_XACT_NUMBER
+from merq.exchange.inbound import REJECTIONS_TOLD_MAX
 from merq.exchange.repeats import SOURCES_MAX, TOLD_S, Repeats
 from unit.exchange.test_network_share import ORDERED, QUEUE, peer, target
 
@@ -62,10 +63,39 @@ def test_rejected_messages_are_told_of_once_a_minute_for_each_peer_with_their_nu
         ("10.0.0.1", 1),
         ("10.0.0.2", 1),
     ]
-    town.wait(TOLD_S)
-    senders[0].send(NOWHERE, b"x")
-    town.run()
-    assert [(each["peer"], each["count"]) for each in rejections(receiver)[2:]] == [("10.0.0.1", 5)]
+    town.wait(TOLD_S + 1)
+    assert [(each["peer"], each["count"]) for each in rejections(receiver)[2:]] == [
+        ("10.0.0.1", 4),
+        ("10.0.0.2", 4),
+    ], "though nothing came since"
+
+
+def test_what_is_rejected_is_told_by_queue_and_reason() -> None:
+    receiver, _, _ = target()
+    sender = peer(1)
+    town = Town(sender, receiver)
+    other = NOWHERE + "2"
+    for name in (NOWHERE, other, other, other):
+        sender.send(name, b"x")
+        town.run()
+    town.wait(TOLD_S + 1)
+    told = [(str(each["queue"])[-8:], each["count"]) for each in rejections(receiver)]
+    assert told == [(NOWHERE[-8:], 1), (other[-8:], 1), (other[-8:], 2)]
+
+
+@pytest.mark.limit("merq.exchange.inbound.REJECTIONS_TOLD_MAX")
+def test_who_names_ever_new_queues_does_not_fill_the_log() -> None:
+    receiver, _, _ = target()
+    sender = peer(1)
+    town = Town(sender, receiver)
+    for number in range(5 * REJECTIONS_TOLD_MAX):
+        sender.send(f"{NOWHERE}{number}", b"x")
+        town.run()
+    assert len(rejections(receiver)) == REJECTIONS_TOLD_MAX + 1
+    town.wait(TOLD_S + 1)
+    told = rejections(receiver)
+    assert len(told) == REJECTIONS_TOLD_MAX + 2
+    assert sum(int(str(each["count"])) for each in told) == 5 * REJECTIONS_TOLD_MAX
 
 
 @pytest.mark.limit("merq.exchange.repeats.SOURCES_MAX")

@@ -10,7 +10,7 @@ from hostile.lowering import lowered
 from kit.exchange import Manager
 from kit.raw_sessions import RawSession
 from merq.exchange import Link, Peer, Peers, TlsMode
-from merq.exchange.tls_policy import TlsPolicy, TlsUse
+from merq.exchange.tls_policy import SILENCES, TlsPolicy, TlsUse
 from unit.exchange.exchange_world import GUIDS, ONE, PLAIN, THREE, TWO, changed, manager
 
 HOST = "office.example"
@@ -89,6 +89,28 @@ def test_who_was_reached_by_its_name_is_not_spoken_to_in_clear_at_any_address() 
     made.absent(THREE, 0.0)
     assert made.use(HOST, THREE, 1.0) is TlsUse.REQUIRED, "the name service may lie"
     assert made.use(THREE, THREE, 1.0) is TlsUse.CLEAR, "nobody said that it is the same"
+
+
+def test_a_port_that_is_silent_is_tried_again_before_it_goes_on_in_clear() -> None:
+    made = sender(retry_s=1.0, retry_max_s=1.0)
+    now = 0.0
+    for _ in range(SILENCES - 1):
+        (link,) = dialled(made, now)
+        assert link.is_secure
+        made.exchange.tls_absent(link, "no answer in time", now, is_certain=False)
+        assert dialled(made, now) == [], "it may be busy, or we are"
+        now += 1.5
+    (link,) = dialled(made, now)
+    made.exchange.tls_absent(link, "no answer in time", now, is_certain=False)
+    (clear,) = dialled(made, now)
+    assert not clear.is_secure
+
+
+def test_silences_count_only_in_a_row() -> None:
+    tls = policy()
+    for _ in range(3):
+        assert not tls.was_silent(TWO)
+        tls.met(TWO)
 
 
 def test_nobody_at_the_port_is_believed_for_a_while() -> None:
