@@ -529,11 +529,11 @@ class Arrivals:
         state, view, origin = self._state, arrival.view, _origin(arrival)
         name = packet_names.name_of_destination(view)
         is_elsewhere = isinstance(name, DirectName) and not state.may_call(name)
-        if not self.forwards or name is None or is_elsewhere:
-            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, origin)
-            return
         if view.hop_count >= HOPS_MAX:
             self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED, origin)
+            return
+        if not self.forwards or name is None or is_elsewhere:
+            self._reject(change, view, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, origin)
             return
         if self._is_late(view) and not view.transactional:
             # Of others the destination decides: a copy that came before may be there.

@@ -39,9 +39,6 @@ CHECKPOINT_GROWTH: Final = 4
 """Never before it has grown by so many times what the last one had. With a million messages that is
 40 MB, and others wait for a tenth of a second while it is gathered."""
 
-CLOSING_BYTES: Final = 4 << 20
-"""What is closed gets a checkpoint if the log has grown by this much: it opens faster then."""
-
 SEGMENT_MIN_BYTES: Final = 8 << 20
 SEGMENTS: Final = 8
 """What lives is spread over so many segments, lest the newest outweigh the others; but none is
@@ -527,9 +524,13 @@ class Host:
                 file.close()
 
     def close_with_checkpoint(self) -> list[Answer]:
-        """Everything that is under way happens; what comes next opens faster. Gives the answers."""
+        """Everything that is under way happens; gives the answers.
+
+        What is opened next opens faster, and a message that rots meanwhile is set aside then:
+        behind the last checkpoint it would keep the store closed.
+        """
         answers = self.settle()
-        if self._grown >= CLOSING_BYTES or self._uncovered:
+        if self._grown or self._uncovered:
             writing, more = self.begin_checkpoint()
             answers += more
             if writing is not None:

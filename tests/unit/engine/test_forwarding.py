@@ -104,6 +104,18 @@ def test_a_message_that_went_through_too_many_hands_is_not_passed_on(router: Wor
     assert view.message_class == expected
 
 
+@pytest.mark.spec("MS-MQQB 3.1.5.8.2", "E167")
+def test_by_default_nothing_is_passed_on_but_hops_are_counted(router: World) -> None:
+    router.engine.arrivals.forwards = False
+    arrive(router, foreign(FURTHER, 1, transaction=place(1)))
+    arrive(router, hopped(foreign(FURTHER, 2, transaction=place(1)), HOPS_MAX))
+    assert list(leaving(router)) == [f"private={THERE}\\00000004"]
+    assert classes(leaving(router)[f"private={THERE}\\00000004"]) == [
+        MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q,
+        MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED,
+    ]
+
+
 @pytest.mark.spec("MS-MQQB 3.1.7.1.2")
 def test_a_message_that_is_late_is_not_passed_on(router: World) -> None:
     router.tick(61)

@@ -58,6 +58,9 @@ class Rotting:
             self.queue.send_many(bodies, recoverable=True, **properties)
         if is_covered:
             self.checkpoint()  # what is behind it opening reads, and refuses if it is damaged
+        self.rot()
+
+    def rot(self) -> None:
         for name in self.disk.files():
             at = self.disk.content(name).find(MARK)
             if at >= 0:
@@ -353,4 +356,14 @@ def test_a_store_can_be_stopped_and_opened_after_damage_behind_its_last_checkpoi
     rotting.manager.close()
     queue = rotting.opened()
     assert [each.body for each in queue.peek_all()] == [b"a", b"b", b"d", b"e"]
+    rotting.manager.close()
+
+
+def test_what_rots_while_the_store_is_closed_is_set_aside_when_it_is_open() -> None:
+    rotting = Rotting(is_covered=False, count=1)
+    rotting.queue.send_many([b"f", MARK, b"g"], recoverable=True)
+    rotting.manager.close()
+    rotting.rot()
+    queue = rotting.opened()
+    assert [each.body for each in queue.peek_all()] == [LABEL, b"f", b"g"]
     rotting.manager.close()
