@@ -7,7 +7,8 @@ become of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -18,6 +19,7 @@ from merq.engine.positions import AVAILABLE
 from merq.engine.queue import Queue
 from merq.model.message_class import MessageClass
 from merq.model.queue import QueueKind
+from merq.testing.disk import SimulatedDisk
 from merq.testing.managers import SimulatedMachine
 from merq.wire.view import MessageView
 
@@ -150,6 +152,17 @@ class Watching(Protocol):
     up_since: int
 
 
+@contextmanager
+def readable(disk: SimulatedDisk) -> Iterator[None]:
+    """Lets whoever checks read a disk whose power was cut; the machine itself cannot."""
+    machine = disk._machine
+    was_off, machine.off = machine.off, False
+    try:
+        yield
+    finally:
+        machine.off = was_off
+
+
 class Watcher:
     """Looks into the queues of one machine."""
 
@@ -273,7 +286,8 @@ class Watcher:
 
     def crashing(self) -> None:
         """Before the machine goes down: what must be there afterwards."""
-        self.look()
+        with readable(self.machine.disk):
+            self.look()
         state = self.machine.engine.state
         self.locked = {
             number: {each.lookup_id for each in queue.positions if each.state != AVAILABLE}

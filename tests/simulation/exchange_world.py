@@ -229,7 +229,8 @@ class ExchangeWorld(Applications):
             assert machine.is_up, f"{machine.name} does not start"
             machine.guarded(machine.engine.bring_online)
             for queue in machine.engine.outgoing_queues():
-                machine.guarded(machine.engine.resume, queue.number)
+                if not queue.closing:  # an empty queue of acknowledgments is about to go
+                    machine.guarded(machine.engine.resume, queue.number)
         for unit in self.units:
             if unit.fate is Fate.OPEN and not unit.pending and self.chance.random() < 0.6:
                 self.commit_unit(unit)
