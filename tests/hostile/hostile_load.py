@@ -46,8 +46,10 @@ SETTINGS: Final = {
     "log.repeats_max": 10,
     "exchange.retry_s": 1,
     "exchange.retry_max_s": 60,
+    "store.cache_bytes": "4MiB",
 }
-"""As people have them, but that who was killed is called again soon."""
+"""As people have them, except that a killed service is called again soon, and that the cache of
+messages is small: it keeps what was written last, by strangers too, and would hide lost memory."""
 
 QUEUES_LEFT_MAX: Final = 16
 """A local application may make queues, and one that attacks does."""
@@ -74,8 +76,7 @@ class Plan:
         pause_s: Between two rounds of an attack.
         settle_s: How long all that is honest may take to arrive when the strangers have gone.
         ratio: How much longer the 99th of 100 local sends may take than when all is quiet.
-        growth_bytes: How much more memory a service may have at the end; its cache of messages
-            alone may have 64 MiB.
+        growth_bytes: How much more memory a service may have at the end than before the attack.
         peak_bytes: How much more it may have meanwhile.
     """
 
@@ -85,7 +86,7 @@ class Plan:
     pause_s: float = 0.05
     settle_s: float = 120.0
     ratio: float = 5.0
-    growth_bytes: int = 128 << 20
+    growth_bytes: int = 64 << 20
     peak_bytes: int = 1 << 30
     seed: int = 5
 
@@ -325,8 +326,7 @@ class HostileLoad:
             if not station.is_alive:
                 self._outcome.reasons.append(f"{station.name} has ended by itself")
                 self._kill(station)
-            peak = self._outcome.peak_bytes.get(station.name, 0)
-            self._outcome.peak_bytes[station.name] = max(peak, station.rss_bytes)
+        self._note_peaks()
         now = time.monotonic()
         if now > self._said_at + SAY_S:
             self._said_at = now
@@ -337,6 +337,11 @@ class HostileLoad:
                 f"transactional, {it.inbox_received:,} of {it.inbox_sent:,} recoverable, "
                 f"{it.kills} kills"
             )
+
+    def _note_peaks(self) -> None:
+        for station in self._stations:
+            peak = self._outcome.peak_bytes.get(station.name, 0)
+            self._outcome.peak_bytes[station.name] = max(peak, station.rss_bytes)
 
     def _settle(self) -> None:
         """What is honest arrives, and what strangers left behind goes."""
@@ -351,6 +356,7 @@ class HostileLoad:
         while not self._outcome.after or (list(self._leftovers()) and time.monotonic() < end):
             time.sleep(LOOK_S)
             self._outcome.after = self._sizes()
+            self._note_peaks()
 
     def _throw_away(self) -> None:
         """What strangers put into queues that exist is theirs to send, and ours to purge."""
