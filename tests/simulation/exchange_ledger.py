@@ -17,6 +17,7 @@ from uuid import UUID
 from merq.engine.notices import DEAD_LETTER_NUMBER, DEAD_XACT_NUMBER, JOURNAL_NUMBER
 from merq.engine.positions import AVAILABLE
 from merq.engine.queue import Queue
+from merq.engine.sequence_keys import SequenceKey
 from merq.model.message_class import MessageClass
 from merq.model.queue import QueueKind
 from merq.testing.disk import SimulatedDisk
@@ -175,7 +176,7 @@ class Watcher:
         self.seen: dict[int, dict[int, Seen]] = {}
         self.paths: dict[int, str] = {}
         self.locked: dict[int, set[int]] = {}
-        self.settled: dict[object, tuple[int, int]] = {}
+        self.settled: list[tuple[SequenceKey, tuple[int, int]]] = []
         self.highest: dict[tuple[int, str, str], int] = {}
 
     def look(self) -> None:
@@ -293,7 +294,7 @@ class Watcher:
             number: {each.lookup_id for each in queue.positions if each.state != AVAILABLE}
             for number, queue in state.queues.items()
         }
-        self.settled = {each.key: each.settled for each in state.sequences.all()}
+        self.settled = [(each.key, each.settled) for each in state.sequences.all()]
 
     def started(self) -> None:
         """After it came back: nothing is lost that was safe."""
@@ -301,9 +302,7 @@ class Watcher:
         self.sign = None
         self.up_since = self.machine.wall
         state = self.machine.engine.state
-        for incoming in state.sequences.all():
-            settled = self.settled.get(incoming.key, (0, 0))
-            assert incoming.settled >= settled, f"the sequence {incoming.key} went back"
+        self.check_sequences([(each.key, each.settled) for each in state.sequences.all()])
         for number, before in self.seen.items():
             queue = state.queues.get(number)
             there = set() if queue is None else {each.lookup_id for each in queue.positions}
@@ -316,6 +315,20 @@ class Watcher:
                 if seen.is_original and not letter.received:
                     letter.is_gone = letter.is_unclear = True
         self.look()
+
+    def check_sequences(self, there: list[tuple[SequenceKey, tuple[int, int]]]) -> None:
+        """No sequence went back, neither by its identifier nor by its number.
+
+        A sender that moves may have two to one queue: one from each of its addresses.
+        """
+        highest: dict[SequenceKey, tuple[int, int]] = {}
+        for key, settled in there:
+            highest[key] = max(settled, highest.get(key, (0, 0)))
+        numbers = {(key, sequence_id): number for key, (sequence_id, number) in there}
+        for key, (sequence_id, number) in self.settled:
+            is_back = numbers.get((key, sequence_id), number) < number
+            is_back |= highest.get(key, (sequence_id, number)) < (sequence_id, number)
+            assert not is_back, f"the sequence {key} went back"
 
     def is_passing(self, path: str) -> bool:
         return path in PASSING.values()
