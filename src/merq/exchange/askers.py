@@ -53,17 +53,17 @@ class Askers:
 
         [MS-MQQB] 3.1.7.15 addresses it by the name of its administration queue; if no name service
         knows the host of that, its session says where it is. Then the line is for it alone. But a
-        host that the settings have is not the asker's to have, however the name service fares; and
-        a queue manager on the way to the asker passes on nothing that has a direct name.
+        host that the settings have is not the asker's to have, however the name service fares. Nor
+        is a hop towards the asker called: by 3.1.5.8.5 it takes a direct name for one of its own.
         """
-        asker = line.asker
-        if self._board.peers.owner_of(line.host) not in (None, asker):
+        asker, peers = line.asker, self._board.peers
+        if asker is None or peers.owner_of(line.host) not in (None, asker):
             return []
-        if asker is None:
-            return []
-        found = self._board.peers.find(asker)
-        is_hop = found is not None and found.guid != asker
-        host = self._board.peers.learned(asker) if found is None or is_hop else found.host
+        found = peers.find(asker)
+        if found is not None and found.guid == asker:
+            host: str | None = found.host
+        else:
+            host = peers.learned(asker)
         if host is None or not is_address(host):
             return []
         line.guid = asker  # others may be behind the same address
